@@ -69,20 +69,24 @@ verify: $(LINT) ## Check vet, format, modules, generated code and the linter's c
 	hack/verify-generated
 
 .PHONY: docs
-docs: ## Write the documentation into dist, as a site for any web server
-	rm -rf dist
-	go run ./api-server/internal/docsite/write dist
+docs: ## Write the documentation into bin/docs, as a site for any web server
+	rm -rf bin/docs
+	go run ./api-server/internal/docsite/write bin/docs
 
 .PHONY: images
 images: ## Build the container images without Docker, into bin/images (ARGS='-arch amd64 -tag dev worker')
 	@$(call tool,images) $(ARGS)
+
+.PHONY: release
+release: ## Build a release into dist, check it and install from it (VERSION=1.2.3, ARGS=-install=false)
+	@$(call tool,release) $(ARGS) $(VERSION)
 
 .PHONY: bench
 bench: ## Measure a whole Registrar on this machine (ARGS='-list', ARGS='-scale 0.1 webhook-idle')
 	@$(call tool,bench) $(ARGS)
 
 .PHONY: soak
-soak: ## Break a whole Registrar under load for an hour and check it against a model (ARGS='-for 5m')
+soak: ## Break a whole Registrar under load for 90 minutes and check it against a model (ARGS='-for 4m')
 	@$(call tool,soak) $(ARGS)
 
 # The linter is a tool of a module of its own, so that its dependencies never reach the programs.

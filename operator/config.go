@@ -2,8 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
@@ -18,6 +21,7 @@ type config struct {
 	SchemaWait  time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	ClusterName string        `env:"CLUSTER_NAME,required" help:"name of this cluster, another one for each cluster whose operator uses this PostgreSQL"`
 	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health and readiness"`
+	PprofAddr   string        `env:"PPROF_ADDR" help:"address for profiles of the operator itself at /debug/pprof/, for those who look for what costs time; empty for none"`
 	MetricsAddr string        `env:"METRICS_ADDR" envDefault:":8443" help:"https address of the metrics, for those whom the API server lets read them; 0 for none"`
 	SandboxURL  string        `env:"SANDBOX_DATABASE_URL" help:"postgres:// address of an empty database of the server that has the sandboxes' databases, for a user who may make databases there; empty: Organizations have no sandboxes"`
 	PublicURL   string        `env:"PUBLIC_URL" help:"base of the links in invitations to the staff, such as https://registrar.example; empty: Organizations invite nobody, and nobody is mailed about a new ApiKey"`
@@ -27,6 +31,8 @@ type config struct {
 	Organizations   bool          `env:"ORGANIZATIONS" envDefault:"false" help:"whether Organizations are managed, which belong to no namespace: by one operator of a cluster for each CLASS_NAME"`
 	ClassName       string        `env:"CLASS_NAME" help:"className of the resources that are managed; empty: those without one"`
 	WatchNamespaces []string      `env:"WATCH_NAMESPACES" help:"namespaces whose resources are kept, comma-separated; empty for all"`
+	WatchSelector   string        `env:"WATCH_NAMESPACE_SELECTOR" help:"labels of the namespaces whose resources are kept instead, as for kubectl -l, such as registrar.dev/managed=true; namespaces may come and go"`
+	NamespaceRole   string        `env:"NAMESPACE_ROLE" help:"ClusterRole that the operator binds to itself in each namespace that WATCH_NAMESPACE_SELECTOR selects; empty: others give it its rights there"`
 	LeaseNamespace  string        `env:"LEASE_NAMESPACE" help:"namespace of the lease by which replicas choose their leader; empty for the pod's own"`
 	Resync          time.Duration `env:"RESYNC" envDefault:"10m" help:"how often a resource is reconciled although nothing has happened"`
 	Patience        time.Duration `env:"DELETION_PATIENCE" envDefault:"10m" help:"how long a deletion waits for PostgreSQL before the resource is deleted without it"`
@@ -40,6 +46,23 @@ type config struct {
 func (c *config) Validate() error {
 	if strings.Contains(c.ClusterName, "/") { // `a` would take the URLs of `a/b` for orphans of its own
 		return errors.New("CLUSTER_NAME: a slash is not possible; use letters, digits, dots and dashes")
+	}
+	selector, err := labels.Parse(c.WatchSelector)
+	switch {
+	case err != nil:
+		return fmt.Errorf("WATCH_NAMESPACE_SELECTOR: %w; write labels as for kubectl -l, such as registrar.dev/managed=true", err)
+	case selector.Empty() && c.NamespaceRole != "":
+		return errors.New("NAMESPACE_ROLE: set WATCH_NAMESPACE_SELECTOR, too; the role is for the namespaces that it selects")
+	case !selector.Empty() && len(c.WatchNamespaces) > 0:
+		return errors.New("WATCH_NAMESPACE_SELECTOR: set it or WATCH_NAMESPACES, not both")
+	}
+	return nil
+}
+
+// selector is what WATCH_NAMESPACE_SELECTOR says; nil: nothing.
+func (c *config) selector() labels.Selector {
+	if selector, err := labels.Parse(c.WatchSelector); err == nil && !selector.Empty() { // Validate has judged it
+		return selector
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Command operator keeps organizations, receiver URLs and API keys as Kubernetes resources: it makes PostgreSQL agree with
-// the Organizations, WebhookEndpoints, ApiKeys and WebhookReplays of a cluster and shows on them what becomes of what they stand for.
+// Command operator keeps organizations, receiver URLs, API keys and roster sources as Kubernetes resources: it makes PostgreSQL agree with
+// the Organizations, WebhookEndpoints, ApiKeys, RosterSources and WebhookReplays of a cluster and shows on them what becomes of what they stand for.
 package main
 
 import (
@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return uninstall(ctx, args[1:], getenv, stdout)
 	}
 	if len(args) > 0 {
-		return env.Explain[config](stdout, "operator keeps WebhookEndpoints, Organizations, ApiKeys and WebhookReplays; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
+		return env.Explain[config](stdout, "operator keeps WebhookEndpoints, Organizations, ApiKeys, RosterSources and WebhookReplays; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {
@@ -111,6 +111,6 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 
 // options are those of the operator and of its uninstall.
 func options(c config) reconcile.Options {
-	return reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces, Resync: c.Resync, Patience: c.Patience,
+	return reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces, Selector: c.selector(), NamespaceRole: c.NamespaceRole, Resync: c.Resync, Patience: c.Patience,
 		Organizations: c.Organizations, Class: c.ClassName}
 }

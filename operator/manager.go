@@ -20,7 +20,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 	"github.com/registrar-dev/registrar/operator/internal/guard"
 	"github.com/registrar-dev/registrar/operator/internal/reconcile"
@@ -33,6 +32,8 @@ const (
 	requestsPerSecond, requestBurst = 200, 400
 	// The two checks follow each other, and the probes of a pod wait for 3 s.
 	readyWithin = 1400 * time.Millisecond
+	// At start the client asks for the API server's kinds, too.
+	lookedAtWithin = 10 * time.Second
 )
 
 // newManager makes the manager: caches, the controllers, their lease and the servers.
@@ -44,7 +45,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, r *reconcil
 	cluster.QPS, cluster.Burst, cluster.UserAgent = requestsPerSecond, requestBurst, name
 	mgr, err := ctrl.NewManager(cluster, manager.Options{
 		Scheme: scheme,
-		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: watched(c.WatchNamespaces)},
+		Cache:  cache.Options{DefaultTransform: reconcile.Slim, DefaultNamespaces: watched(c.WatchNamespaces), ByObject: reconcile.OwnBindings(c.NamespaceRole)},
 		// Of Secrets only the metadata are kept in memory; the few values are read when needed.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics: metricsserver.Options{BindAddress: c.MetricsAddr, SecureServing: true,
@@ -52,6 +53,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, r *reconcil
 				return guard.Filter(cluster, hc, clock.System)
 			}},
 		HealthProbeBindAddress:        c.PrivateAddr,
+		PprofBindAddress:              c.PprofAddr,
 		LeaderElection:                true,
 		LeaderElectionID:              name,
 		LeaderElectionNamespace:       c.LeaseNamespace,
@@ -62,10 +64,13 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, r *reconcil
 	}
 	obs.PoolMetrics(metrics.Registry, r.Webhooks.DB.Pool)
 	r.Probe.Metrics(metrics.Registry)
-	watching := &reconcile.Watching{Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Namespaces: c.WatchNamespaces, Organizations: c.Organizations}
+	watching := &reconcile.Watching{Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Namespaces: c.WatchNamespaces, Selecting: c.WatchSelector != "", Organizations: c.Organizations}
 	if err := addProbes(mgr, r.Probe, watching); err != nil {
 		return nil, err
 	}
+	looking, cancel := context.WithTimeout(ctx, lookedAtWithin)
+	defer cancel()
+	watching.Definitions(looking)
 	r.Client, r.Live, r.Events = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(name)
 	return mgr, r.Setup(ctx, mgr)
 }
@@ -73,7 +78,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, r *reconcil
 // newScheme knows Kubernetes' own kinds and Registrar's.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
 }
 
 // addProbes adds /healthz, which checks nothing, and /readyz, which checks PostgreSQL and what the operator

@@ -20,7 +20,6 @@ type config struct {
 	Concurrency int           `env:"WEBHOOK_CONCURRENCY" envDefault:"500" help:"tasks in hand at a time; one holds up to 32 attempts"`
 	PoolSize    int32         `env:"WEBHOOK_POOL_SIZE" envDefault:"16" help:"connections to PostgreSQL"`
 	ProxyURL    string        `env:"WEBHOOK_PROXY_URL,unset" json:"-" help:"HTTP proxy that deliveries leave through; it has to refuse addresses that are not public"`
-	CAFile      string        `env:"WEBHOOK_CA_FILE" help:"PEM file of certificate authorities to trust beside the system's"`
 	SchemaWait  time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	Egress      egress.Config
 	Secrets     seal.Config

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -15,8 +16,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
+	"github.com/registrar-dev/registrar/webhook-sender/internal/advantage"
 	"github.com/registrar-dev/registrar/webhook-sender/internal/deliver"
 	"github.com/registrar-dev/registrar/webhook-sender/internal/grade"
+	"github.com/registrar-dev/registrar/webhook-sender/internal/names"
 )
 
 // newCaller is the outbound client that the configuration asks for.
@@ -28,8 +31,7 @@ func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Dispatcher
 	if policy.Loosened() {
 		log.Warn("receivers that are not public https addresses are allowed", "networks", c.Egress.AllowNetworks, "http", c.Egress.AllowHTTP)
 	}
-	dispatcher, err := deliver.NewDispatcher(policy, c.CAFile, now)
-	return dispatcher, policy, err
+	return deliver.NewDispatcher(policy, now), policy, nil
 }
 
 // poll is short because every delivery waits for half of it where nothing else is to be done.
@@ -91,8 +93,10 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return queue.Ping(ctx, rdb) }})
 	private.Profiles(c.Profiles)
-	grades := grade.New(steady, box, policy, now.Now, log)
-	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error { grades.Run(ctx); return nil }, func(ctx context.Context) error {
+	lmses := advantage.New(policy, lms.Keys{DB: steady, Box: box}, now.Now)
+	grades, rosters := grade.New(steady, lmses, now.Now, log), names.New(steady, lmses, now.Now, log)
+	reg.MustRegister(&grade.Backlog{DB: steady, Clock: now.Now, Log: log})
+	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error { grades.Run(ctx); return nil }, func(ctx context.Context) error { rosters.Run(ctx); return nil }, func(ctx context.Context) error {
 		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Poll: poll, Log: log, Metrics: queue.NewMetrics(reg),
 			Handlers: handlers})
 	})

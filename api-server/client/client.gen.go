@@ -321,16 +321,18 @@ const (
 	RosterRunIssuesCodeUnknownClass         RosterRunIssuesCode = "unknown_class"
 	RosterRunIssuesCodeUnknownPerson        RosterRunIssuesCode = "unknown_person"
 	RosterRunIssuesCodeUnknownRole          RosterRunIssuesCode = "unknown_role"
+	RosterRunIssuesCodeUnknownSession       RosterRunIssuesCode = "unknown_session"
 	RosterRunIssuesCodeWithdrawn            RosterRunIssuesCode = "withdrawn"
 )
 
 // Defines values for RosterRunIssuesFile.
 const (
-	RosterRunIssuesFileClassesCsv     RosterRunIssuesFile = "classes.csv"
-	RosterRunIssuesFileEnrollmentsCsv RosterRunIssuesFile = "enrollments.csv"
-	RosterRunIssuesFilePeopleCsv      RosterRunIssuesFile = "people.csv"
-	RosterRunIssuesFileRolesCsv       RosterRunIssuesFile = "roles.csv"
-	RosterRunIssuesFileUsersCsv       RosterRunIssuesFile = "users.csv"
+	RosterRunIssuesFileAcademicSessionsCsv RosterRunIssuesFile = "academicSessions.csv"
+	RosterRunIssuesFileClassesCsv          RosterRunIssuesFile = "classes.csv"
+	RosterRunIssuesFileEnrollmentsCsv      RosterRunIssuesFile = "enrollments.csv"
+	RosterRunIssuesFilePeopleCsv           RosterRunIssuesFile = "people.csv"
+	RosterRunIssuesFileRolesCsv            RosterRunIssuesFile = "roles.csv"
+	RosterRunIssuesFileUsersCsv            RosterRunIssuesFile = "users.csv"
 )
 
 // Defines values for RosterRunIssuesSeverity.
@@ -348,6 +350,7 @@ const (
 
 // Defines values for RosterRunReasonCodes.
 const (
+	RosterRunReasonCodesApprovalRequired        RosterRunReasonCodes = "approval_required"
 	RosterRunReasonCodesChangedSinceReview      RosterRunReasonCodes = "changed_since_review"
 	RosterRunReasonCodesEmptyFile               RosterRunReasonCodes = "empty_file"
 	RosterRunReasonCodesImplausibleShare        RosterRunReasonCodes = "implausible_share"
@@ -1704,7 +1707,7 @@ type ResultPageStatus string
 
 // RosterRun defines model for RosterRun.
 type RosterRun struct {
-	// Classes Classes created and renamed, and places in classes given and taken
+	// Classes Classes created, renamed and given other dates, and places in classes given and taken
 	Classes RosterRun_Classes `json:"classes"`
 
 	// Counts Rows of people; who is deactivated counts in update, too
@@ -1726,12 +1729,13 @@ type RosterRun struct {
 	Status    RosterRunStatus `json:"status"`
 }
 
-// RosterRun_Classes Classes created and renamed, and places in classes given and taken
+// RosterRun_Classes Classes created, renamed and given other dates, and places in classes given and taken
 type RosterRun_Classes struct {
-	Add    int `json:"add"`
-	Create int `json:"create"`
-	Remove int `json:"remove"`
-	Rename int `json:"rename"`
+	Add        int `json:"add"`
+	Create     int `json:"create"`
+	Remove     int `json:"remove"`
+	Rename     int `json:"rename"`
+	Reschedule int `json:"reschedule"`
 }
 
 // RosterRun_Counts Rows of people; who is deactivated counts in update, too
@@ -4236,7 +4240,7 @@ type ClientInterface interface {
 	// `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
 	// `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
 	// UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
-	// delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
+	// delta; issues then name its `users.csv`, `roles.csv`, `academicSessions.csv`, `classes.csv` and `enrollments.csv`.
 	//
 	// `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
 	// platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is
@@ -4867,7 +4871,7 @@ func (c *Client) ListResults(ctx context.Context, params *ListResultsParams, req
 // `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
 // `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
 // UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
-// delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
+// delta; issues then name its `users.csv`, `roles.csv`, `academicSessions.csv`, `classes.csv` and `enrollments.csv`.
 //
 // `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
 // platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is
@@ -8519,7 +8523,7 @@ type ClientWithResponsesInterface interface {
 	// `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
 	// `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
 	// UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
-	// delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
+	// delta; issues then name its `users.csv`, `roles.csv`, `academicSessions.csv`, `classes.csv` and `enrollments.csv`.
 	//
 	// `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
 	// platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is
@@ -13383,7 +13387,7 @@ func (c *ClientWithResponses) ListResultsWithResponse(ctx context.Context, param
 // `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
 // `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
 // UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
-// delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
+// delta; issues then name its `users.csv`, `roles.csv`, `academicSessions.csv`, `classes.csv` and `enrollments.csv`.
 //
 // `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
 // platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is

@@ -39,7 +39,7 @@ type benchCase struct {
 }
 
 // Cases are run in this order.
-var cases = slices.Concat(webhookCases, crowdCases, provisionCases, singlyCases, rosterCases, readingCases, standbyCases, packedCases, planCases, calendarCases, consoleCases, attackCases)
+var cases = slices.Concat(webhookCases, crowdCases, provisionCases, singlyCases, rosterCases, readingCases, standbyCases, packedCases, planCases, calendarCases, consoleCases, attackCases, operatorCases)
 
 // run is what a case is given.
 type run struct {

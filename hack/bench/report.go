@@ -61,7 +61,7 @@ func (p *report) write(ctx context.Context, file string) error {
 	}
 	page := rendered{report: p, Site: where(ctx), Charts: map[string]string{}}
 	missed, all := p.missed()
-	page.Reached, page.All = all-missed, all
+	page.Reached, page.All, page.Beside = all-missed, all, p.beside()
 	for _, c := range p.Cases {
 		drawn, err := c.writeChart(folder)
 		if err != nil {
@@ -84,7 +84,30 @@ type rendered struct {
 
 	Site         site
 	Reached, All int
+	Beside       []besideBare
 	Charts       map[string]string // links, by case
+}
+
+// besideBare is a figure of a case that measures a bare limit in the same run.
+type besideBare struct{ Case, What, Text string }
+
+// bareLimits are these figures, by their cases.
+var bareLimits = map[string]string{
+	"webhook-throughput": "deliveries/s",
+	"provision":          "creations",
+	"roster":             "the import beside a bare COPY",
+	"reading":            "results : bare select and encode",
+}
+
+func (p *report) beside() (found []besideBare) {
+	for _, c := range p.Cases {
+		for _, f := range c.Figures {
+			if f.What == bareLimits[c.Name] {
+				found = append(found, besideBare{c.Name, f.What, f.Text})
+			}
+		}
+	}
+	return found
 }
 
 //go:embed report.md.tmpl

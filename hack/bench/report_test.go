@@ -20,10 +20,11 @@ func TestTheReportShowsWhatWasMissed(t *testing.T) {
 			Figures: []figure{{"first page", "4 ms", "3 ms | 4 ms", true}, {"last page", "4 ms", "9 ms", false}},
 			Steps:   []step{{"a page", times{time.Millisecond, 3 * time.Millisecond}, 12}},
 			Peaks:   map[string]int64{"worker": 5 << 20, "api-server": 7 << 20}}},
+		{Name: "provision", About: "creations", findings: findings{Figures: []figure{{"creations", "60 %", "6/s, pgbench 8/s", true}, {"repeats", "9/s", "9/s", true}}}},
 		{Name: "mails", About: "mails", Err: errors.New("no mail server")},
 	}}
 	if missed, all := p.missed(); check.Equal(t, "missed", missed, 2, "%d of %d were missed", missed, all) {
-		check.Equal(t, "all", all, 3, "%d of %d were missed", missed, all)
+		check.Equal(t, "all", all, 5, "%d of %d were missed", missed, all)
 	}
 	file := filepath.Join(t.TempDir(), "bench.md")
 	if err := p.write(t.Context(), file); err != nil {
@@ -33,7 +34,8 @@ func TestTheReportShowsWhatWasMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| date | 2027-01-02 00:00 UTC |", "| scale | 0.5 |", "| duration | 1m30s |", "1 of 3 figures reached",
+	for _, want := range []string{"| date | 2027-01-02 00:00 UTC |", "| scale | 0.5 |", "| duration | 1m30s |", "3 of 5 figures reached",
+		"## Beside bare limits\n", "\n| [provision](#provision) | creations | 6/s, pgbench 8/s |\n\n## lists\n",
 		"| [lists](#lists) | first page | 4 ms | 3 ms \\| 4 ms | reached |", "| [lists](#lists) | last page | 4 ms | 9 ms | **missed** |",
 		"| [mails](#mails) | | | no mail server | **failed** |", "Pages of lists.", "  three lines\n", "no results, but a look",
 		"| a page | 2 | 12 | 3ms | 3ms | 3ms | 3ms |", "Peak memory: api-server 7 MiB, worker 5 MiB.", "![pages of lists](bench/lists.svg)",

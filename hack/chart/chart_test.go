@@ -6,6 +6,7 @@ package chart_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -242,10 +243,15 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 	}{
 		{"nothing given", nil, []string{"database.existingSecret", "redis.existingSecret", "evaluation.enabled=true", "publicUrl", "mail.from"}},
 		{"a keyset without a cluster", evaluation, []string{"keyset, platformKey, queuesPage: set existingSecret of each", "--dry-run=server"}},
-		{"fewer than the least", append(evaluation, "--set", "worker.keda.minReplicas=7"), []string{"worker.keda: minReplicas is 7, which is more than maxReplicas (6)"}},
+		{"fewer than the least", append(evaluation, "--set", "worker.keda.minReplicas=7"), []string{"worker.keda: minReplicas is 7, which is more than maxReplicas (6); raise that, or lower this"}},
 		{"no network", append(evaluation, "--set", "trustedProxies={10.0.0.0/33}"), []string{"/trustedProxies/0", "does not match pattern"}},
 		{"no address", append(evaluation, "--set", "webhooks.egressAddresses={300.0.0.1}"), []string{"/webhooks/egressAddresses/0", "does not match pattern"}},
 		{"a drain that never ends", append(evaluation, "--set", "podDisruptionBudget.maxUnavailable=0"), []string{"/podDisruptionBudget/maxUnavailable"}},
+		{"no network of a peer", append(evaluation, "--set", "networkPolicy.partnerFrom[0].ipBlock.cidr=10.0.0.0"), []string{"/networkPolicy/partnerFrom/0/ipBlock/cidr", "does not match pattern"}},
+		{"a host twice", append(evaluation, "--set", "ingress.enabled=true,ingress.hosts[0].host=a.example,ingress.hosts[1].host=a.example"), []string{"ingress.hosts: a.example is there twice"}},
+		{"an autoscaler without a measure", append(evaluation, "--set", "apiServer.autoscaling.enabled=true,apiServer.resources.requests.cpu=null"), []string{"apiServer.resources.requests.cpu"}},
+		{"two places of authorities", append(evaluation, "--set", "caBundle.secret=a,caBundle.configMap=b"), []string{"caBundle: set secret or configMap, not both"}},
+		{"two addresses of standbys", append(evaluation, "--set", "database.readUrl=postgres://x/y,database.readSecret=z"), []string{"database: set readUrl or readSecret, not both"}},
 		{"two addresses", append(evaluation, "--set", "database.url=postgres://x/y,database.existingSecret=z"), []string{"database: set url or existingSecret, not both"}},
 		{"unknown value", append(evaluation, "--set", "worker.replica=2"), []string{"/worker", "'replica' not allowed"}},
 		{"a word for a number", append(evaluation, "--set", "worker.replicas=two"), []string{"/worker/replicas", "got string, want integer"}},
@@ -253,11 +259,14 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 		{"no address", append(evaluation, "--set", "publicUrl=registrar.example"), []string{"/publicUrl", "does not match pattern"}},
 		{"no duration", append(evaluation, "--set", "schemaWait=long"), []string{"/schemaWait"}},
 		{"no digest", append(evaluation, "--set", "worker.image.digest=abc"), []string{"/worker/image/digest"}},
-		{"an Ingress for every host", append(evaluation, "--set", "ingress.enabled=true"), []string{"ingress.host"}},
+		{"an Ingress for every host", append(evaluation, "--set", "ingress.enabled=true"), []string{"ingress.hosts[0].host=registrar.example"}},
 		{"a route without a gateway", append(evaluation, "--set", "httpRoute.enabled=true"), []string{"httpRoute.parentRefs"}},
-		{"an Ingress whose proxies nobody knows", append(evaluation, "--set", "ingress.enabled=true,ingress.host=registrar.example"), []string{"trustedProxies={10.0.0.0/8}"}},
+		{"an Ingress whose proxies nobody knows", append(evaluation, "--set", "ingress.enabled=true,ingress.hosts[0].host=registrar.example"), []string{"trustedProxies={10.0.0.0/8}"}},
 		{"a route whose proxies nobody knows", append(evaluation, "--set", "httpRoute.enabled=true,httpRoute.parentRefs[0].name=public"), []string{"trustedProxies={10.0.0.0/8}"}},
-		{"everywhere and somewhere", append(evaluation, "--set", "operator.clusterWide=true,operator.watchNamespaces={a}"), []string{"watchNamespaces or clusterWide, not both"}},
+		{"a list and a selector", append(evaluation, "--set", `operator.watchNamespaces={a},operator.watchNamespaceSelector.matchLabels.a=b`), []string{"set one of watchNamespaces"}},
+		{"a label that is none", append(evaluation, "--set", "operator.watchNamespaceSelector.matchLabels.a=b c"), []string{"/operator/watchNamespaceSelector/matchLabels"}},
+		{"values where none are asked", append(evaluation, "--set", "operator.watchNamespaceSelector.matchExpressions[0].key=a,operator.watchNamespaceSelector.matchExpressions[0].operator=Exists,operator.watchNamespaceSelector.matchExpressions[0].values={b}"), []string{"/operator/watchNamespaceSelector/matchExpressions/0"}},
+		{"everywhere and somewhere", append(evaluation, "--set", "operator.clusterWide=true,operator.watchNamespaces={a}"), []string{"set one of watchNamespaces, watchNamespaceSelector and clusterWide, not two"}},
 		{"metrics that nobody reaches", append(evaluation, "--set", "metrics.podMonitor.enabled=true"), []string{"networkPolicy.metricsFrom"}},
 		{"KEDA without figures", append(evaluation, "--set", "webhookSender.keda.enabled=true"), []string{"keda.prometheusAddress"}},
 		{"read twice", append(evaluation, "--set", "metrics.podMonitor.enabled=true,metrics.serviceMonitor.enabled=true"), []string{"not both"}},
@@ -366,12 +375,11 @@ func TestOptionsReachThePods(t *testing.T) {
 	}
 }
 
-// What a site adds, and an OpenShift that chooses the ids of users itself.
+// What a site adds, and a cluster that chooses the ids of users itself (omitIds in external-values.yaml).
 func TestASiteAddsAndTakesAway(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "values.yaml")
 	err := os.WriteFile(file, []byte(`
-podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}
 extraObjects:
   - {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.Name }}-added"}}
   - |
@@ -383,6 +391,7 @@ worker:
   extraVolumes: [{name: more, emptyDir: {}}]
   extraVolumeMounts: [{name: more, mountPath: /more}]
   extraContainers: [{name: beside, image: example.org/beside}]
+  extraInitContainers: [{name: before, image: example.org/before}]
 `), 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -396,6 +405,7 @@ worker:
 	}
 	worker := find(all, "Deployment", "r-registrar-worker")
 	check.Equal(t, "where variables come from", text(container(worker), "envFrom", 0, "secretRef", "name"), "more", "")
+	check.Equal(t, "a container goes before", text(worker, "spec", "template", "spec", "initContainers", 0, "name"), "before", "")
 	check.Equal(t, "a container is added", text(worker, "spec", "template", "spec", "containers", 1, "name"), "beside", "")
 	mounts, volumes := list(container(worker), "volumeMounts"), list(worker, "spec", "template", "spec", "volumes")
 	check.Equal(t, "the last mount", text(mounts[len(mounts)-1], "mountPath"), "/more", "")
@@ -434,6 +444,8 @@ func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 		}
 		return namespace
 	}
+	named := strings.NewReplacer("n-r-registrar-operator-namespaced", "registrar-operator-namespaced", "'r-registrar-operator'", "'registrar-operator'",
+		"'n'", "'registrar-system'", ":n:r-registrar-operator'", ":registrar-system:registrar-operator'")
 	for overlay, c := range map[string]struct {
 		values, more string
 		serves       []string // in the chart's words; "" is everywhere
@@ -441,15 +453,23 @@ func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 		"default":      {"evaluation-values.yaml", "operator.clusterWide=false", []string{"n"}},
 		"namespaces":   {"external-values.yaml", "operator.clusterWide=false", []string{"partners", "school-1"}},
 		"cluster-wide": {"evaluation-values.yaml", "operator.clusterWide=true,operator.organizations.enabled=true", []string{""}},
+		"selector":     {"evaluation-values.yaml", `operator.watchNamespaceSelector.matchLabels.registrar\.dev/managed=true`, nil},
 	} {
 		out, err := run(t, filepath.Join(assets, "kubectl"), "kustomize", filepath.Join(chartDir(t), "..", "..", "config", overlay))
 		if err != nil {
 			t.Fatal(err)
 		}
-		kustomized, chart := objects(t, out), render(t, "--values", filepath.Join(chartDir(t), "ci", c.values), "--set", c.more)
+		set := "--set"
+		if overlay == "selector" {
+			set = "--set-string" // true is a word here
+		}
+		kustomized, chart := objects(t, out), render(t, "--values", filepath.Join(chartDir(t), "ci", c.values), set, c.more)
 		want, got := grants(kustomized, "registrar-operator"), grants(chart, "r-registrar-operator")
 		for namespace, may := range got {
 			namespace = own(namespace)
+			for i := range may {
+				may[i] = named.Replace(may[i])
+			}
 			check.Slices(t, "what the operator may do", may, want[namespace], "in %q by the chart, beside config/%s", namespace, overlay)
 			delete(want, namespace)
 		}
@@ -464,6 +484,14 @@ func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 		check.Slices(t, "namespaces whose Secrets the operator reads", reads, c.serves, "%s", c.values)
 		watched := strings.Join(c.serves, ",")
 		check.Equal(t, "WATCH_NAMESPACES", variable(find(chart, "Deployment", "r-registrar-operator"), "WATCH_NAMESPACES"), watched, "%s", c.values)
+		for _, name := range []string{"WATCH_NAMESPACE_SELECTOR", "NAMESPACE_ROLE"} {
+			said := variable(find(chart, "Deployment", "r-registrar-operator"), name)
+			check.Equal(t, name, named.Replace(said), variable(find(kustomized, "Deployment", "registrar-operator"), name), "config/%s", overlay)
+		}
+		if overlay == "selector" {
+			policy := find(chart, "ValidatingAdmissionPolicy", "n-r-registrar-operator-namespaced")
+			check.Equal(t, "what the policy says", named.Replace(asJSON(t, policy["spec"])), asJSON(t, find(kustomized, "ValidatingAdmissionPolicy", "registrar-operator-selecting")["spec"]), "")
+		}
 		check.Equal(t, "WATCH_NAMESPACES", variable(find(kustomized, "Deployment", "registrar-operator"), "WATCH_NAMESPACES"), own(watched), "config/%s", overlay)
 	}
 }
@@ -541,4 +569,13 @@ func TestEveryValueIsDescribed(t *testing.T) {
 			t.Errorf("%s has no line \"# -- …\" in values.yaml that describes it", row[1])
 		}
 	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

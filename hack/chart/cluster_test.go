@@ -244,7 +244,7 @@ func TestALifeOfARelease(t *testing.T) {
 			namespace := "life-" + name[len(name)-1:]
 			restricted(t, namespace)
 			live(t, helm, namespace)
-			mustKubectl(t, "", "delete", "customresourcedefinition", "apikeys.registrar.dev", "organizations.registrar.dev", "webhookendpoints.registrar.dev", "webhookreplays.registrar.dev")
+			mustKubectl(t, "", "delete", "customresourcedefinition", "apikeys.registrar.dev", "organizations.registrar.dev", "rostersources.registrar.dev", "webhookendpoints.registrar.dev", "webhookreplays.registrar.dev")
 		})
 	}
 }

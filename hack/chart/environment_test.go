@@ -42,7 +42,7 @@ func variables(t *testing.T, program string) (known map[string]bool, required []
 // What the chart sets is what the programs read: a variable that nobody reads is a value that does
 // nothing.
 func TestProgramsKnowTheirEnvironment(t *testing.T) {
-	ofTheRuntime := map[string]bool{"GOMEMLIMIT": true, "HTTPS_PROXY": true,
+	ofTheRuntime := map[string]bool{"GOMEMLIMIT": true, "HTTPS_PROXY": true, "SSL_CERT_DIR": true,
 		"PGHOST": true, "PGPORT": true, "PGSSLMODE": true, "PGSSLROOTCERT": true, "PGSSLCERT": true, "PGSSLKEY": true}
 	for _, file := range valuesFiles(t) {
 		all := render(t, "--values", file)

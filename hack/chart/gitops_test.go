@@ -73,7 +73,7 @@ func TestGitOpsExamplesNameTheChart(t *testing.T) {
 // Argo CD runs the script on the resource; what it makes of conditions is what Flux makes of them.
 func TestArgoCDKnowsTheHealthOfAWebhookEndpoint(t *testing.T) {
 	script := text(configured(t, "argocd", "health.yaml")[0], "data", "resource.customizations.health.registrar.dev_WebhookEndpoint")
-	for _, kind := range []string{"Organization", "ApiKey", "WebhookReplay"} {
+	for _, kind := range []string{"Organization", "ApiKey", "RosterSource", "WebhookReplay"} {
 		check.Equal(t, "the script", text(configured(t, "argocd", "health.yaml")[0], "data", "resource.customizations.health.registrar.dev_"+kind), script, "of %s", kind)
 	}
 	ready := func(status, reason string) object {

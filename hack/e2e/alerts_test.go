@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -23,6 +24,7 @@ import (
 type alarm struct {
 	*house
 
+	operator   *stack.Program
 	prometheus *prometheus
 	alerts     map[string]string // by name and program; those not found yet
 	db         *pgxpool.Pool
@@ -40,7 +42,8 @@ func newAlarm(t *testing.T) *alarm {
 		fmt.Fprintf(&history, "registrar_webhook_urls{state=\"off\"} 0 %d\n", time.Now().Add(-time.Duration(minute)*time.Minute).Unix())
 	}
 	history.WriteString("# EOF\n")
-	p := startPrometheus(t, h, rules, history.String())
+	operator, read := startOperator(t, h)
+	p := startPrometheus(t, h, rules, history.String(), read)
 	db, err := pg.Open(t.Context(), h.settings.DatabaseURL)
 	must(t, err)
 	t.Cleanup(db.Close)
@@ -49,7 +52,7 @@ func newAlarm(t *testing.T) *alarm {
 	h.api.Env = append(h.api.Env, "MAX_IN_FLIGHT=8", "RATE_LIMIT_PER_SECOND=1000", "RATE_LIMIT_BURST=1000", "DATABASE_READ_URL="+h.settings.ProgramURL("api-server"), // which is no standby
 		"DATABASE_URL="+pooled(h.settings.ProgramURL("api-server")))
 	h.start(h.api, h.settings.Ports.APIPrivate)
-	return &alarm{house: h, prometheus: p, alerts: alertQueries(t, rules), db: db.Pool}
+	return &alarm{house: h, operator: operator, prometheus: p, alerts: alertQueries(t, rules), db: db.Pool}
 }
 
 // pooled makes an address one of four connections.
@@ -138,6 +141,8 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 	a.provisionNext()
 	a.awaitEvents("student-1@", 2)
 
+	a.find(func() {}, "RegistrarResourceStalled")
+	must(t, a.operator.Stop()) // it is well while PostgreSQL will be unusable for api-server alone
 	a.find(a.crowd, "RegistrarAPIErrors", "RegistrarAPISlow", "RegistrarAPIOverloaded", "RegistrarPostgresPoolExhausted",
 		"RegistrarBudgetBurnsFast", "RegistrarBudgetBurns", "RegistrarBudgetBurnsSlowly")
 	a.findLate()
@@ -210,6 +215,15 @@ func (a *alarm) findLate() {
 		a.t.Fatalf("%d %s", status, text)
 	}
 	a.find(a.sql(`UPDATE plans SET failures = 3, next_run_at = now() + interval '1 hour'`), "RegistrarPlansFailing")
+	// A sender takes what is due within a second, and the LMS is not there: it is put back.
+	a.find(a.sql(`
+		WITH r AS (
+			INSERT INTO lms_registrations (organization_id, name, issuer, client_id, authorize_url, token_url, keys_url, deployments, created_at, updated_at)
+			VALUES (1, 'LMS', 'https://lms.school', 'tool', 'https://127.0.0.1:1/', 'https://127.0.0.1:1/', 'https://127.0.0.1:1/', '{1}', now(), now())
+			ON CONFLICT (organization_id, issuer, client_id) DO UPDATE SET updated_at = now() RETURNING id)
+		INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, score_e4, max_score_e4, scored_at, version, due_at, updated_at)
+		SELECT 1, r.id, 'l', (SELECT min(user_id) FROM members WHERE organization_id = 1 AND role = 'member'), 'https://127.0.0.1:1/', 1, 10000, 10000, now(), 1, now() - interval '1 hour', now() FROM r
+		ON CONFLICT (organization_id, registration_id, line, user_id) DO UPDATE SET due_at = excluded.due_at, in_hand = false, tries = 0`), "RegistrarMarksLate")
 	// The pass decides what is due every ten seconds: it is put back as often as needed to be seen.
 	a.find(a.sql(`UPDATE plans SET next_run_at = now() - interval '1 hour'`), "RegistrarPlansLate")
 }

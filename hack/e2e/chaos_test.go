@@ -177,7 +177,7 @@ func (h *house) addURL(path string) {
 func (h *house) offer(part int, over *atomic.Bool) {
 	for i := 0; !over.Load() || i < *chaosEvents/8; i++ {
 		body := fmt.Sprintf(`{"email": "student-%d-%d@north-institute.org", "first_name": "Asha", "courses": ["ielts"], "send_welcome_email": false}`, part, i)
-		for h.t.Context().Err() == nil && !h.tryProvision(body) {
+		for h.t.Context().Err() == nil && !h.succeeds(http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", "X-API-Key", h.key, body) {
 			pause(h.t.Context(), 50*time.Millisecond)
 		}
 		pause(h.t.Context(), 20*time.Millisecond)
@@ -191,14 +191,15 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (h *house) tryProvision(body string) bool {
+// succeeds makes a call that may meet a dead program, and says whether it was answered well.
+func (h *house) succeeds(method, url, header, value, body string) bool {
 	ctx, cancel := context.WithTimeout(h.t.Context(), 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return false
 	}
-	req.Header.Set("X-API-Key", h.key)
+	req.Header.Set(header, value)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -208,6 +209,13 @@ func (h *house) tryProvision(body string) bool {
 	return resp.StatusCode < 300
 }
 
+// kill is kill -9 of a program, which is started again.
+func (h *house) kill(p *stack.Program, private int) {
+	h.t.Helper()
+	must(h.t, p.Kill())
+	h.start(p, private)
+}
+
 // breakEverything does each thing that may go wrong, in a random order, and counts the senders
 // that were killed.
 func (h *house) breakEverything(postgres *stack.Postgres, workers []*stack.Program) (kills int) {
@@ -215,12 +223,7 @@ func (h *house) breakEverything(postgres *stack.Postgres, workers []*stack.Progr
 	must(h.t, err)
 	rdb := redis.NewClient(options)
 	defer func() { _ = rdb.Close() }()
-	kill := func(p *stack.Program, private int) func() {
-		return func() {
-			must(h.t, p.Kill())
-			h.start(p, private)
-		}
-	}
+	kill := func(p *stack.Program, private int) func() { return func() { h.kill(p, private) } }
 	faults := map[string]func(){
 		"kill -9 of the api-server": kill(h.api, h.settings.Ports.APIPrivate),
 		"kill -9 of the worker":     kill(h.worker, h.settings.Ports.WorkerPrivate),
@@ -234,7 +237,7 @@ func (h *house) breakEverything(postgres *stack.Postgres, workers []*stack.Progr
 			pause(h.t.Context(), 6*time.Second)
 			must(h.t, workers[1].Signal(syscall.SIGCONT))
 		},
-		"kill -9 of the sender": func() { kills++; kill(h.sender, h.settings.Ports.SenderPrivate)() },
+		"kill -9 of the sender": func() { kills++; h.kill(h.sender, h.settings.Ports.SenderPrivate) },
 		"FLUSHALL":              func() { must(h.t, rdb.FlushAll(h.t.Context()).Err()) },
 		"Redis stopped": func() {
 			must(h.t, h.redis.Stop())

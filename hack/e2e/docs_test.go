@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/hack/internal/recording"
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
@@ -62,10 +63,21 @@ func TestTheWayFromANewCloneIsTrue(t *testing.T) {
 	}
 	defer func() { _, _ = down(context.WithoutCancel(t.Context())) }()
 
-	readme, start := readGuide(t, filepath.Join(dir, "README.md")), readGuide(t, filepath.Join(dir, "docs", "quickstart.md"))
-	typescript := readGuide(t, filepath.Join(dir, "docs", "typescript.md"))
-	check.True(t, "at most ten commands lead to a verified webhook", steps(typescript.scripts) <= 10, "%d", steps(typescript.scripts))
-	scripts := slices.Concat(readme.scripts, start.scripts)
+	root, err := stack.Root()
+	must(t, err)
+	readme, start := readGuide(t, filepath.Join(root, "README.md")), readGuide(t, filepath.Join(root, "docs", "quickstart.md"))
+	typescript := readGuide(t, filepath.Join(root, "docs", "typescript.md"))
+	commands := recording.Commands(strings.Join(typescript.scripts, ""))
+	check.True(t, "at most ten commands lead to a verified webhook", len(commands) <= 10, "%q", commands)
+	steps := recording.Steps(readme.text)
+	scripts := make([]string, len(steps))
+	for i, step := range steps {
+		scripts[i] = step.Command + "\n"
+		if strings.Contains(step.Command, "$RECEIVER_LOG") {
+			scripts[i] = noorIsDone + scripts[i] // a reader is slower than webhooks and mails
+		}
+	}
+	scripts = slices.Concat(scripts, start.scripts)
 	if _, err := stack.EnsureLocked(t.Context(), os.Stderr, "../../api-server/client/typescript"); err == nil {
 		for _, script := range typescript.scripts {
 			scripts = append(scripts, strings.Replace(script, "PORT=8099", fmt.Sprint("PORT=", port(t)), 1))
@@ -74,12 +86,22 @@ func TestTheWayFromANewCloneIsTrue(t *testing.T) {
 		t.Run("typescript.md", func(t *testing.T) { nottested.Skip(t, "its packages cannot be had from npm: %v", err) })
 	}
 	printed := runInOrder(t, dir, scripts)
-	readme.compare(t, printed[:len(readme.scripts)])
-	start.compare(t, printed[len(readme.scripts):])
-	all := strings.Join(printed[:len(readme.scripts)], "")
+	for i := range steps {
+		steps[i].Output = recording.Shown(readable(printed[i]))
+	}
+	of := make([]string, len(readme.scripts)) // what each block of the README prints
+	rest := printed
+	for i, script := range readme.scripts {
+		n := len(recording.Commands(script))
+		of[i], rest = strings.Join(rest[:n], ""), rest[n:]
+	}
+	readme.compare(t, of)
+	start.compare(t, rest)
+	all := strings.Join(of, "")
 	check.Contains(t, "what the README's commands print", all, `"status":"success"`, "")
 	check.Contains(t, "what the README's commands print", all, `"set_password_url":"http`, "")
-	if len(scripts) > len(readme.scripts)+len(start.scripts) {
+	compareRecording(t, filepath.Join(root, "docs", "recording.svg"), steps[1:]) // Registrar runs already when it begins
+	if len(rest) > len(start.scripts) {
 		check.Equal(t, "what the last command prints", printed[len(printed)-1], "enrollment.created kofi@demo-school.org IELTS Academic\n", "")
 	}
 	if out, err := down(t.Context()); check.NoError(t, err, "`make down` left something running: %v\n%s", err, out) {
@@ -90,18 +112,31 @@ func TestTheWayFromANewCloneIsTrue(t *testing.T) {
 	}
 }
 
-// steps is how many commands a reader types or pastes: lines that continue no other.
-func steps(scripts []string) (n int) {
-	for _, script := range scripts {
-		continues := false
-		for line := range strings.Lines(script) {
-			if line = strings.TrimSpace(line); !continues && line != "" {
-				n++
-			}
-			continues = strings.HasSuffix(line, `\`) || strings.HasSuffix(line, "|")
-		}
+// noorIsDone waits for what follows the README's call.
+const noorIsDone = `until [ "$(grep -c noor@demo-school.org "$RECEIVER_LOG")" = 2 ] && grep -q "^Hello Noor" "$MAIL_DIR"/*; do sleep 0.1; done
+`
+
+// compareRecording holds the terminal that the README shows against what its commands have printed, or, with -update, draws it
+// again.
+func compareRecording(t *testing.T, file string, steps []recording.Step) {
+	t.Helper()
+	if *update {
+		drawn, err := recording.SVG("One call for a student", "A terminal in which the commands of the README are typed. "+
+			"A call makes a student, with account, membership and enrollment. The receiver has two signed webhooks, the student a welcome mail. "+
+			"The same call again is answered with already_provisioned.", steps)
+		must(t, err)
+		must(t, os.WriteFile(file, drawn, 0o644))
+		return
 	}
-	return n
+	drawn, err := os.ReadFile(file)
+	must(t, err)
+	shown, err := recording.Read(drawn)
+	must(t, err)
+	check.Equal(check.Now(t), "number of commands that it shows", len(shown), len(steps), "")
+	for i, step := range steps {
+		check.Equal(t, "a command that it shows", shown[i].Command, step.Command, "")
+		check.Equal(t, "what it shows of the output", constant(shown[i].Output), constant(step.Output), "of %s", step.Command)
+	}
 }
 
 // The commands for contributors end well in a fresh checkout.

@@ -37,6 +37,7 @@ var elsewhere = map[string]string{
 	"oneroster.md":  "TestThePageOnOneRosterIsTrue",
 	"events.md":     "TestTheDocumentsAreValid", // which holds the samples against the schemas
 	"typescript.md": "TestTheWayFromANewCloneIsTrue",
+	"releases.md":   "TestThePageOnReleasesIsTrue", // on a release
 }
 
 // A block of a page: its language, its text, and where it is. Blocks in lists are indented.

@@ -57,6 +57,15 @@ func newHouse(t *testing.T) *house {
 // programs' environment.
 func newHouseOn(t *testing.T, databaseURL string, extra ...string) *house {
 	t.Helper()
+	h := preparedHouse(t, databaseURL, extra...)
+	h.startPrograms()
+	h.seed()
+	return h
+}
+
+// preparedHouse is one whose programs do not run yet.
+func preparedHouse(t *testing.T, databaseURL string, extra ...string) *house {
+	t.Helper()
 	bin := os.Getenv("REGISTRAR_BIN")
 	if bin == "" {
 		t.Fatal("REGISTRAR_BIN is not set: run `make test ARGS=./hack/e2e`")
@@ -86,8 +95,6 @@ func newHouseOn(t *testing.T, databaseURL string, extra ...string) *house {
 		PlatformKey: seal.Token(), KeysetFile: keysetFile(t, dir), CAFile: certs.CAFile,
 		Extra: append([]string{"RATE_LIMIT_PER_SECOND=0"}, extra...), // the tests call as fast as they can
 		Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t), WorkerPrivate: port(t), SenderPrivate: port(t)}}
-	h.startPrograms()
-	h.seed()
 	return h
 }
 
@@ -119,14 +126,20 @@ func (h *house) startPrograms() {
 	h.api, h.worker, h.sender = h.settings.APIServer(), h.settings.Worker(), h.settings.WebhookSender()
 	for p, private := range map[*stack.Program]int{h.api: h.settings.Ports.APIPrivate,
 		h.worker: h.settings.Ports.WorkerPrivate, h.sender: h.settings.Ports.SenderPrivate} {
-		h.start(p, private)
-		h.t.Cleanup(func() {
-			_ = p.Stop()
-			if h.t.Failed() {
-				h.t.Logf("%s wrote last:\n%s", p.Name, p.LogTail(30))
-			}
-		})
+		h.startUntilTheEnd(p, private)
 	}
+}
+
+// startUntilTheEnd starts a program that is stopped with the test, and that says what it wrote last when the test has failed.
+func (h *house) startUntilTheEnd(p *stack.Program, private int) {
+	h.t.Helper()
+	h.start(p, private)
+	h.t.Cleanup(func() {
+		_ = p.Stop()
+		if h.t.Failed() {
+			h.t.Logf("%s wrote last:\n%s", p.Name, p.LogTail(30))
+		}
+	})
 }
 
 // checkLogs looks for secrets in what the programs have logged.

@@ -162,7 +162,8 @@ func TestDashboardsFindTheirData(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	chart, rules := monitoring(t)
-	p := startPrometheus(t, h, rules, "", startOperator(t, h))
+	_, operator := startOperator(t, h)
+	p := startPrometheus(t, h, rules, "", operator)
 	h.provision("asha@north-institute.org", http.StatusCreated)
 	h.awaitEvents("asha@north-institute.org", 2)
 	h.awaitMail("asha@north-institute.org", 1)
@@ -176,9 +177,9 @@ func TestDashboardsFindTheirData(t *testing.T) {
 	p.awaitData(dashboardQueries(t, chart))
 }
 
-// startOperator starts an operator on a Kubernetes API server, with a resource that is Ready and one that is not, and returns
-// how Prometheus reads it.
-func startOperator(t *testing.T, h *house) any {
+// startOperator starts an operator on a Kubernetes API server, with a resource that is Ready and one that is stalled, and
+// returns it and how Prometheus reads it.
+func startOperator(t *testing.T, h *house) (*stack.Program, any) {
 	t.Helper()
 	assets, err := stack.EnsureKube(t.Context(), os.Stderr)
 	must(t, err)
@@ -222,14 +223,14 @@ kind: Organization
 metadata: {name: observed}
 spec: {slug: observed, name: Observed}
 ---
-apiVersion: registrar.dev/v1alpha1
+apiVersion: registrar.dev/v1beta1
 kind: WebhookEndpoint
 metadata: {name: refused, namespace: observed}
 spec: {organization: observed, url: "https://169.254.169.254/"}
 `), 0o600))
 	kubectl("apply", "-f", manifest)
 	kubectl("wait", "--for=condition=Ready", "--timeout=60s", "organization/observed")
-	return map[string]any{"job_name": "operator", "scheme": "https", "tls_config": map[string]any{"insecure_skip_verify": true},
+	return p, map[string]any{"job_name": "operator", "scheme": "https", "tls_config": map[string]any{"insecure_skip_verify": true},
 		"authorization":  map[string]any{"credentials": token},
 		"static_configs": []any{map[string]any{"targets": []string{fmt.Sprintf("127.0.0.1:%d", secure)}}}}
 }

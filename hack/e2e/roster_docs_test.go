@@ -37,7 +37,7 @@ func TestThePageOnRostersIsTrue(t *testing.T) {
 	must(t, err)
 	for _, code := range []roster.Code{roster.MissingExternalID, roster.MissingEmail, roster.InvalidEmail, roster.DuplicateExternalID, roster.DuplicateEmail,
 		roster.EmailChanged, roster.ExternalIDReassigned, roster.TeacherReported, roster.AdminRoleNotGranted, roster.UnknownRole, roster.NotManaged,
-		roster.UnknownPerson, roster.ClassNameConflict, roster.BadRow, roster.SuspiciousValue, roster.EncodingAssumed, roster.Withdrawn, roster.UnknownClass} {
+		roster.UnknownPerson, roster.ClassNameConflict, roster.BadRow, roster.SuspiciousValue, roster.EncodingAssumed, roster.Withdrawn, roster.UnknownClass, roster.UnknownSession} {
 		if !strings.Contains(string(text), "`"+string(code)+"`") {
 			t.Errorf("docs/reference/roster.md does not explain %s", code)
 		}

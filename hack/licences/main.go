@@ -41,7 +41,7 @@ func run(ctx context.Context, table, notices, arch string) error {
 		return err
 	}
 	if notices != "" {
-		all, err := licences.Of(ctx, root, arch, false, "./"+notices)
+		all, err := licences.Of(ctx, root, "linux", arch, false, "./"+notices)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func makeTable(ctx context.Context, root string) (text []byte, refused []string,
 	users := map[string][]string{}
 	all := map[string]licences.Dependency{}
 	add := func(dir, user string, tests bool, packages ...string) error {
-		found, err := licences.Of(ctx, dir, "amd64", tests, packages...)
+		found, err := licences.Of(ctx, dir, "linux", "amd64", tests, packages...)
 		for _, d := range found {
 			if user != "" {
 				users[d.Name] = append(users[d.Name], user)

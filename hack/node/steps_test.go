@@ -37,7 +37,7 @@ webhooks: {allowNetworks: [%q, %q], caSecret: receivers-authority}
 `, stack.PodNetwork, stack.ServiceNetwork)
 
 const endpoint = `
-apiVersion: registrar.dev/v1alpha1
+apiVersion: registrar.dev/v1beta1
 kind: WebhookEndpoint
 metadata: {name: school, namespace: default}
 spec: {organization: school, url: "https://` + receiverHost + `:8443/hook"}
@@ -265,8 +265,83 @@ func (s *site) uninstall() {
 	check.Equal(s.t, "what is left without a label of the release", strings.TrimSpace(rest), "", "after the deletion of %s", notified)
 }
 
+// chosenID is the user and group that the cluster chooses for the pods of the production.
+const chosenID = "1000650000"
+
+// choosesIDs lets the release's pods run as OpenShift's restricted-v2 does: a pod that names an id of its own is
+// refused, and the others get the namespace's.
+const choosesIDs = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: choose-ids}
+spec:
+  reinvocationPolicy: Never
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+    objectSelector: {matchLabels: {app.kubernetes.io/instance: registrar}}
+  matchConditions:
+    - {name: names-none, expression: "!has(object.spec.securityContext.runAsUser)"}
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration: {expression: "Object{spec: Object.spec{securityContext: Object.spec.securityContext{runAsUser: ` + chosenID + `, fsGroup: ` + chosenID + `}}}"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: choose-ids}
+spec: {policyName: choose-ids}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: refuse-ids}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+    objectSelector: {matchLabels: {app.kubernetes.io/instance: registrar}}
+  validations:
+    - expression: "object.spec.securityContext.runAsUser == ` + chosenID + ` && object.spec.securityContext.fsGroup == ` + chosenID + ` && !has(object.spec.securityContext.runAsGroup)"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: refuse-ids}
+spec: {policyName: refuse-ids, validationActions: [Deny]}
+`
+
+// policy applies choosesIDs, and waits until it is in force.
+func (s *site) policy() {
+	s.t.Helper()
+	must(s.t, s.node.Apply(s.t.Context(), choosesIDs))
+	s.write("pod.yaml", `
+apiVersion: v1
+kind: Pod
+metadata: {name: asks, labels: {app.kubernetes.io/instance: registrar}}
+spec:
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    seccompProfile: {type: RuntimeDefault}
+  containers: [{name: asks, image: "registrar.local/receiver:1", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]
+`)
+	s.await("a pod with an id of its own is refused", func() error {
+		out, err := s.sh("kubectl create --dry-run=server --filename pod.yaml")
+		if err == nil || !strings.Contains(err.Error(), "refuse-ids") {
+			return fmt.Errorf("%s %w", out, err)
+		}
+		return nil
+	})
+	s.await("the others get one", func() error {
+		out, err := s.sh("grep -v runAsUser pod.yaml | kubectl create --dry-run=server --output jsonpath={.spec.securityContext.runAsUser} --filename -")
+		if err != nil || out != chosenID {
+			return fmt.Errorf("%s %w", out, err)
+		}
+		return nil
+	})
+}
+
 // production is an installation as the chart's README has it: every secret is its owner's, and the
-// databases are elsewhere. The evaluation's own stand for them here.
+// databases are elsewhere. The evaluation's own stand for them here. The cluster chooses the ids of users, the receiver's
+// certificate is of a private authority, and the site adds objects, variables, volumes and containers of its own.
 func (s *site) production() {
 	s.must("kubectl delete persistentvolume disk --wait=false")
 	s.volume(s.dir + "/volume")
@@ -278,7 +353,21 @@ func (s *site) production() {
 	s.must(`kubectl create secret generic registrar-redis --from-literal=REDIS_URL="$REDIS_URL"`, "REDIS_URL="+redis)
 	s.must(`kubectl create secret generic registrar-mail --from-literal=SMTP_URL=smtp://mail.invalid:25`)
 	s.must(`kubectl create secret generic registrar-own --from-literal=key=0123456789abcdef0123456789 --from-literal=page=0123456789abcdef --from-literal=keyset="$(api-server new-keyset)"`)
-	s.write("production.yaml", `
+	s.policy()
+	s.write("production.yaml", fmt.Sprintf(`
+omitIds: always
+caBundle: {secret: receivers-authority}
+webhooks: {allowNetworks: [%q, %q]}
+extraObjects:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.Name }}-site"}, data: {SITE: north}}
+worker:
+  extraEnvFrom: [{configMapRef: {name: registrar-site}}]
+  extraVolumes: [{name: site, configMap: {name: registrar-site}}, {name: certs, secret: {secretName: receiver}}]
+  extraVolumeMounts: [{name: site, mountPath: /etc/site}]
+  extraInitContainers:
+    - {name: before, image: %q, args: [new-keyset], securityContext: &least {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}
+  extraContainers:
+    - {name: beside, image: "registrar.local/receiver:1", securityContext: *least, volumeMounts: [{name: certs, mountPath: /certs}]}
 publicUrl: https://registrar.example
 database: {existingSecret: registrar-database}
 redis: {existingSecret: registrar-redis}
@@ -286,13 +375,16 @@ mail: {existingSecret: registrar-mail, from: no-reply@registrar.example}
 platformKey: {existingSecret: registrar-own, existingSecretKey: key}
 keyset: {existingSecret: registrar-own, existingSecretKey: keyset}
 queuesPage: {existingSecret: registrar-own, existingSecretKey: page}
-`)
+`, stack.PodNetwork, stack.ServiceNetwork, registry+"api-server:"+current))
 	s.documented("helm install registrar charts/registrar --values production.yaml --wait")
 	s.must("helm test registrar")
 	s.runs(current)
 	s.ready()
 	s.platformKey = "0123456789abcdef0123456789"
 	s.platform(http.MethodPut, "organizations/school", `{"name": "School"}`, nil)
+	must(s.t, s.node.Apply(s.t.Context(), endpoint))
+	s.must("kubectl wait --for=condition=Ready whe/school --timeout=2m")
+	s.ping("by-the-bundle")
 	// Argo CD renders without asking the cluster, and applies that.
 	keyset := s.secretValue("registrar-own", "keyset")
 	s.must(`helm template registrar charts/registrar --values production.yaml --no-hooks | kubectl apply --server-side --force-conflicts -f -`)

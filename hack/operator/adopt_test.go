@@ -13,20 +13,20 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // adopting is a resource that takes over the URL.
-func adopting(namespace, name, url string) *v1alpha1.WebhookEndpoint {
+func adopting(namespace, name, url string) *v1beta1.WebhookEndpoint {
 	e := endpoint(namespace, name)
 	e.Spec.URL, e.Spec.Adopt = url, true
 	return e
 }
 
 // same holds that the resource has the URL as it was: its id, what waits for it, and its secret, which is in the Secret.
-func (w *world) same(t *testing.T, e *v1alpha1.WebhookEndpoint, was webhook.Endpoint, secret string) {
+func (w *world) same(t *testing.T, e *v1beta1.WebhookEndpoint, was webhook.Endpoint, secret string) {
 	t.Helper()
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	stored := w.stored(t, e)
 	check.Equal(t, "the URL's id", stored.ID, was.ID, "of %s", e.Name)
 	check.Equal(t, "the secret's version", stored.SecretVersion, was.SecretVersion, "of %s", e.Name)
@@ -57,17 +57,17 @@ func TestAURLChangesHandsAsItIs(t *testing.T) {
 	check.NoError(check.Now(t), err, "a delivery that waits")
 
 	first := adopting("hands", "first", url)
-	first.Spec.Adopt, first.Spec.DeletionPolicy = false, v1alpha1.Retain
+	first.Spec.Adopt, first.Spec.DeletionPolicy = false, v1beta1.Retain
 	w.create(t, first)
-	c := w.awaitReason(t, first, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLInUse)
+	c := awaitReason(t, w, first, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonURLInUse)
 	check.Contains(t, "the message", c.Message, "spec.adopt: true", "how to take it over")
-	change(t, w, first, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Adopt = true })
+	change(t, w, first, func(e *v1beta1.WebhookEndpoint) { e.Spec.Adopt = true })
 	w.same(t, first, made, secret)
 	w.awaitEvent(t, first, corev1.EventTypeNormal, "Adopted")
 
 	second := adopting("hands", "second", url) // the first by another name
 	w.create(t, second)
-	c = w.awaitReason(t, second, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLInUse)
+	c = awaitReason(t, w, second, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonURLInUse)
 	check.Contains(t, "the message", c.Message, "kubernetes/test/hands/first", "who keeps it")
 	check.NoError(check.Now(t), w.client.Delete(t.Context(), first), "deleting the first")
 	w.awaitGone(t, first)

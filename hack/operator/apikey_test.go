@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +22,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -33,22 +31,12 @@ func apiKey(namespace, name string) *v1beta1.ApiKey {
 		Spec: v1beta1.ApiKeySpec{Organization: namespace, Access: "full"}}
 }
 
-func (w *world) awaitKey(t *testing.T, k *v1beta1.ApiKey, status metav1.ConditionStatus, reason string) *metav1.Condition {
-	t.Helper()
-	var ready *metav1.Condition
-	await(t, w, &v1beta1.ApiKeyList{}, k, "Ready="+string(status)+" ("+reason+")", func(k *v1beta1.ApiKey) bool {
-		ready = meta.FindStatusCondition(k.Status.Conditions, v1beta1.ConditionReady)
-		return ready != nil && ready.Status == status && ready.Reason == reason && ready.ObservedGeneration == k.Generation
-	})
-	return ready
-}
-
 // awaitOther waits for another key than the one with the text, and returns its text.
 func (w *world) awaitOther(t *testing.T, k *v1beta1.ApiKey, text, what string) string {
 	t.Helper()
 	was := k.Status.KeyID
-	await(t, w, &v1beta1.ApiKeyList{}, k, what, func(k *v1beta1.ApiKey) bool { return k.Status.KeyID != was && k.Status.KeyID != 0 })
-	w.awaitKey(t, k, metav1.ConditionTrue, v1beta1.ReasonIssued)
+	await(t, w, k, what, func(k *v1beta1.ApiKey) bool { return k.Status.KeyID != was && k.Status.KeyID != 0 })
+	awaitReady(t, w, k, metav1.ConditionTrue, v1beta1.ReasonIssued)
 	is := w.secret(t, k.Namespace, k.Status.SecretName, "key")
 	check.True(t, "it is another", is != text, "%s", what)
 	check.True(t, "it begins with its prefix", strings.HasPrefix(is, k.Status.Prefix), "%s", what)
@@ -94,7 +82,7 @@ func TestAnAPIKeyAsAResource(t *testing.T) {
 	k.Spec.Access, k.Spec.Scopes, k.Spec.RotateEvery = "", []v1beta1.KeyScope{"results:read", "roster"}, "720h"
 	w.create(t, k)
 	w.run(t, "wait", "--for=condition=Ready", "rkey/crm", "--namespace=keyed", "--timeout=120s")
-	w.awaitKey(t, k, metav1.ConditionTrue, v1beta1.ReasonIssued)
+	awaitReady(t, w, k, metav1.ConditionTrue, v1beta1.ReasonIssued)
 	text := w.secret(t, "keyed", "crm-api-key", "key")
 	check.Equal(t, "the key opens", w.opens(t, text), "keyed scoped results:read roster", "")
 	check.True(t, "the prefix", k.Status.Prefix != "" && strings.HasPrefix(text, k.Status.Prefix), "%+v", k.Status)
@@ -170,7 +158,7 @@ func TestAnAPIKeyAsAResource(t *testing.T) {
 	change(t, w, o, func(o *v1beta1.Organization) {
 		o.Spec.AllowedNamespaces.MatchLabels[corev1.LabelMetadataName] = "other"
 	})
-	refused := w.awaitKey(t, k, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
+	refused := awaitReady(t, w, k, metav1.ConditionFalse, v1beta1.ReasonNamespaceNotAllowed)
 	check.Contains(t, "the message", refused.Message, `may not have keys of the organization "keyed"`, "")
 	check.Equal(t, "the key opens", w.opens(t, seventh), "", "")
 	change(t, w, o, func(o *v1beta1.Organization) {
@@ -182,7 +170,7 @@ func TestAnAPIKeyAsAResource(t *testing.T) {
 	kept := apiKey("keyed", "kept")
 	kept.Spec.DeletionPolicy, kept.Spec.SecretName = v1beta1.Retain, "mine"
 	w.create(t, kept)
-	w.awaitKey(t, kept, metav1.ConditionTrue, v1beta1.ReasonIssued)
+	awaitReady(t, w, kept, metav1.ConditionTrue, v1beta1.ReasonIssued)
 	ninth := w.secret(t, "keyed", "mine", "key")
 	w.deleted(t, k)
 	w.deleted(t, kept)
@@ -229,7 +217,7 @@ func TestAPIKeysThatCannotBe(t *testing.T) {
 	k := apiKey("keyless", "conflicting")
 	k.Spec.SecretName = "taken"
 	w.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "keyless", Name: "taken"}, Data: map[string][]byte{"key": []byte("theirs")}}, k)
-	w.awaitKey(t, k, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict)
+	awaitReady(t, w, k, metav1.ConditionFalse, v1beta1.ReasonSecretConflict)
 	check.Equal(t, "the Secret of others", w.secret(t, "keyless", "taken", "key"), "theirs", "")
 	before := k.DeepCopy()
 	k.Spec.SecretName = "other"
@@ -238,7 +226,7 @@ func TestAPIKeysThatCannotBe(t *testing.T) {
 	twin := apiKey("keyless", "twin")
 	twin.Spec.Sandbox = true
 	w.create(t, twin)
-	w.awaitKey(t, twin, metav1.ConditionFalse, v1beta1.ReasonSandboxNotFound)
+	awaitReady(t, w, twin, metav1.ConditionFalse, v1beta1.ReasonSandboxNotFound)
 	keys, err := pg.Column[string](t.Context(), w.webhooks.DB, `SELECT name FROM api_keys WHERE name LIKE 'keyless/%'`)
 	check.NoError(t, err, "")
 	check.Slices(t, "keys", keys, nil, "")
@@ -252,7 +240,7 @@ func TestAnOperatorWithoutTheDefinitionOfAKind(t *testing.T) {
 	w.tenant(t, "older")
 	k, e := apiKey("older", "crm"), endpoint("older", "results")
 	w.create(t, k)
-	w.awaitKey(t, k, metav1.ConditionTrue, v1beta1.ReasonIssued)
+	awaitReady(t, w, k, metav1.ConditionTrue, v1beta1.ReasonIssued)
 	text := w.secret(t, "older", "crm-api-key", "key")
 	if err := w.operator.Stop(); err != nil {
 		t.Fatal(err)
@@ -263,13 +251,13 @@ func TestAnOperatorWithoutTheDefinitionOfAKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.create(t, e)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	check.Contains(t, "the log", w.operator.LogTail(200), "a definition is not installed", "")
 	check.Equal(t, "the key opens", w.opens(t, text), "older full", "without the definition")
 	w.run(t, "apply", "-f", "../../config/crd/bases/registrar.dev_apikeys.yaml")
 	w.run(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/apikeys.registrar.dev")
 	again := apiKey("older", "crm")
 	w.create(t, again)
-	w.awaitKey(t, again, metav1.ConditionTrue, v1beta1.ReasonIssued)
+	awaitReady(t, w, again, metav1.ConditionTrue, v1beta1.ReasonIssued)
 	w.deleted(t, again)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // Operators of two classes serve the same namespaces, and neither touches what is the other's.
@@ -20,21 +20,17 @@ func TestTwoClassesInOneNamespace(t *testing.T) {
 	theirs, ours := endpoint("classes", "theirs"), endpoint("classes", "ours")
 	theirs.Spec.ClassName = "another"
 	w.create(t, theirs, ours)
-	w.awaitReady(t, ours)
+	w.awaitRegistered(t, ours)
 	check.NoError(check.Now(t), w.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs), "")
 	check.Equal(t, "finalizers and conditions of another class", len(theirs.Finalizers)+len(theirs.Status.Conditions), 0, "")
 
-	// The second release has a namespace of its own, where its replicas choose their leader.
 	const release = "registrar-another"
-	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: release}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "lease", Namespace: release},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorAccount}}})
+	w.release(t, release)
 	second, err := w.newOperator(t.Context(), "another", "CLASS_NAME=another", "LEASE_NAMESPACE="+release)
 	check.NoError(check.Now(t), err, "")
 	check.NoError(check.Now(t), stack.StartReady(t.Context(), second.Program, second.private), "")
 	t.Cleanup(func() { check.NoError(t, second.Stop(), "") })
-	w.awaitReady(t, theirs)
+	w.awaitRegistered(t, theirs)
 	before := w.stored(t, ours)
 
 	// What one of them deletes, or is asked for, leaves the other's as it is.
@@ -42,7 +38,7 @@ func TestTwoClassesInOneNamespace(t *testing.T) {
 	again := endpoint("classes", "again")
 	again.Spec.ClassName = "another"
 	w.create(t, again)
-	w.awaitReady(t, again)
+	w.awaitRegistered(t, again)
 	check.Equal(t, "the URL of ours", w.stored(t, ours).ID, before.ID, "")
 	change := again.DeepCopy()
 	change.Spec.ClassName = ""
@@ -52,7 +48,16 @@ func TestTwoClassesInOneNamespace(t *testing.T) {
 	}
 	w.deleted(t, again)
 	w.deleted(t, ours)
-	var left v1alpha1.WebhookEndpointList
+	var left v1beta1.WebhookEndpointList
 	check.NoError(t, w.client.List(t.Context(), &left, client.InNamespace("classes")), "")
 	check.Equal(t, "resources that are left", len(left.Items), 0, "")
+}
+
+// release makes the namespace of another release, where the replicas of its operator choose their leader.
+func (w *world) release(t *testing.T, name string) {
+	t.Helper()
+	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "lease", Namespace: name},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorAccount}}})
 }

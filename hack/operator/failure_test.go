@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // What Kubernetes does not let the operator do is shown on the resource, in Kubernetes' words, and ends by
@@ -36,12 +36,12 @@ func TestRefusalsOfKubernetesAreShown(t *testing.T) {
 			end := c.begin(t)
 			e := endpoint(c.namespace, "results")
 			w.create(t, e)
-			ready := w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonReconcileError)
+			ready := awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonReconcileError)
 			check.Contains(t, "the message", ready.Message, c.says, "")
-			check.True(t, "it is not Stalled", conditionOf(e, v1alpha1.ConditionStalled) == nil, "%s: it is tried again", c.namespace)
-			w.awaitEvent(t, e, corev1.EventTypeWarning, v1alpha1.ReasonReconcileError)
+			check.True(t, "it is not Stalled", conditionOf(e, v1beta1.ConditionStalled) == nil, "%s: it is tried again", c.namespace)
+			w.awaitEvent(t, e, corev1.EventTypeWarning, v1beta1.ReasonReconcileError)
 			end()
-			w.awaitReady(t, e)
+			w.awaitRegistered(t, e)
 		})
 	}
 }
@@ -143,7 +143,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			walk(path+"[]", *s.Items)
 		}
 	}
-	for _, name := range []string{"apikeys", "organizations", "webhookendpoints", "webhookreplays"} {
+	for _, name := range []string{"apikeys", "organizations", "rostersources", "webhookendpoints", "webhookreplays"} {
 		var definition struct {
 			Spec struct {
 				Versions []struct {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 const (
@@ -31,7 +31,7 @@ func TestAThousandResourcesAndARestart(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
 	defer cancel()
-	changes, err := w.client.Watch(ctx, &v1alpha1.WebhookEndpointList{})
+	changes, err := w.client.Watch(ctx, &v1beta1.WebhookEndpointList{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +50,9 @@ func TestAThousandResourcesAndARestart(t *testing.T) {
 	}
 	ready := map[string]bool{}
 	for c := range changes.ResultChan() {
-		e, ok := c.Object.(*v1alpha1.WebhookEndpoint)
+		e, ok := c.Object.(*v1beta1.WebhookEndpoint)
 		if ok && strings.HasPrefix(e.Namespace, "many-") {
-			if r := conditionOf(e, v1alpha1.ConditionReady); r != nil && r.Reason == v1alpha1.ReasonRegistered {
+			if r := conditionOf(e, v1beta1.ConditionReady); r != nil && r.Reason == v1beta1.ReasonRegistered {
 				ready[e.Namespace+"/"+e.Name] = true
 			}
 		}
@@ -92,7 +92,7 @@ func TestAThousandResourcesAndARestart(t *testing.T) {
 // versions are the resourceVersions of all WebhookEndpoints.
 func (w *world) versions(t *testing.T) map[string]string {
 	t.Helper()
-	var all v1alpha1.WebhookEndpointList
+	var all v1beta1.WebhookEndpointList
 	if err := w.client.List(t.Context(), &all, client.InNamespace("")); err != nil {
 		t.Fatal(err)
 	}

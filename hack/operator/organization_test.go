@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -30,19 +28,9 @@ func school(name string) *v1beta1.Organization {
 	return &v1beta1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.OrganizationSpec{Slug: name, Name: "School " + name}}
 }
 
-func (w *world) awaitOrganization(t *testing.T, o *v1beta1.Organization, status metav1.ConditionStatus, reason string) *metav1.Condition {
-	t.Helper()
-	var ready *metav1.Condition
-	await(t, w, &v1beta1.OrganizationList{}, o, "Ready="+string(status)+" ("+reason+")", func(o *v1beta1.Organization) bool {
-		ready = meta.FindStatusCondition(o.Status.Conditions, v1beta1.ConditionReady)
-		return ready != nil && ready.Status == status && ready.Reason == reason && ready.ObservedGeneration == o.Generation
-	})
-	return ready
-}
-
 func (w *world) awaitManaged(t *testing.T, o *v1beta1.Organization) org.Organization {
 	t.Helper()
-	w.awaitOrganization(t, o, metav1.ConditionTrue, v1beta1.ReasonManaged)
+	awaitReady(t, w, o, metav1.ConditionTrue, v1beta1.ReasonManaged)
 	return w.findOrganization(t, o.Spec.Slug)
 }
 
@@ -135,7 +123,7 @@ func TestAnOrganizationAsAResource(t *testing.T) {
 	check.Equal(t, "the name", is.Name, "School of tenants", "")
 	check.Equal(t, "Tariq is", w.member(t, is.ID, "tariq@tenant.school.org"), "teacher inactive", "")
 	change(t, w, o, func(o *v1beta1.Organization) { o.Spec.Staff[0].Role = "admin" })
-	w.awaitOrganization(t, o, metav1.ConditionFalse, v1beta1.ReasonLastOwner)
+	awaitReady(t, w, o, metav1.ConditionFalse, v1beta1.ReasonLastOwner)
 	check.Equal(t, "Olive is", w.member(t, is.ID, "olive@tenant.school.org"), "owner active", "")
 	change(t, w, o, func(o *v1beta1.Organization) { o.Spec.Staff[0].Role = "owner" })
 	w.awaitManaged(t, o)
@@ -218,25 +206,25 @@ func TestAnOrganizationAllowsNamespaces(t *testing.T) {
 	w.awaitManaged(t, o)
 	w.namespace(t, "allowing-labelled", "allowing")
 	w.namespace(t, "allowing-selected", "")
-	url := func(namespace string) *v1alpha1.WebhookEndpoint {
+	url := func(namespace string) *v1beta1.WebhookEndpoint {
 		e := endpoint(namespace, "results")
 		e.Spec.Organization = "allowing"
 		return e
 	}
 	labelled, selected := url("allowing-labelled"), url("allowing-selected")
 	w.create(t, labelled, selected)
-	w.awaitReady(t, labelled)
-	w.awaitReason(t, selected, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
+	w.awaitRegistered(t, labelled)
+	awaitReason(t, w, selected, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNamespaceNotAllowed)
 	change(t, w, o, func(o *v1beta1.Organization) {
 		o.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "allowing-selected"}}
 	})
-	w.awaitReady(t, selected)
-	refused := w.awaitReason(t, labelled, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
+	w.awaitRegistered(t, selected)
+	refused := awaitReason(t, w, labelled, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNamespaceNotAllowed)
 	check.Contains(t, "the message", refused.Message, `the Organization "allowing" does not allow it (spec.allowedNamespaces)`, "")
 	check.False(t, "the URL is on", w.stored(t, labelled).SwitchedOn, "")
 	w.deleted(t, o) // and the label counts again
-	w.awaitReady(t, labelled)
-	w.awaitReason(t, selected, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
+	w.awaitRegistered(t, labelled)
+	awaitReason(t, w, selected, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNamespaceNotAllowed)
 }
 
 func TestOneResourceManagesAnOrganization(t *testing.T) {
@@ -246,7 +234,7 @@ func TestOneResourceManagesAnOrganization(t *testing.T) {
 	w.create(t, first, foreign)
 	is := w.awaitManaged(t, first)
 	w.create(t, second)
-	refused := w.awaitOrganization(t, second, metav1.ConditionFalse, v1beta1.ReasonSlugInUse)
+	refused := awaitReady(t, w, second, metav1.ConditionFalse, v1beta1.ReasonSlugInUse)
 	check.Contains(t, "the message", refused.Message, "kubernetes/test/shared", "")
 	check.Equal(t, "the id of the second", second.Status.OrganizationID, int64(0), "")
 	w.deleted(t, first)
@@ -285,7 +273,7 @@ func TestTheAPIServerRefusesOrganizations(t *testing.T) {
 	change(t, w, o, func(o *v1beta1.Organization) {
 		o.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 	})
-	w.awaitOrganization(t, o, metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec)
+	awaitReady(t, w, o, metav1.ConditionFalse, v1beta1.ReasonInvalidSpec)
 	w.deleted(t, o)
 }
 
@@ -301,11 +289,11 @@ func TestOrganizationsWithoutPostgreSQLOrOperator(t *testing.T) {
 	}
 	during := school("during")
 	w.create(t, during)
-	w.awaitOrganization(t, during, metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnavailable)
+	awaitReady(t, w, during, metav1.ConditionFalse, v1beta1.ReasonDatabaseUnavailable)
 	if err := w.client.Delete(t.Context(), leaving); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitOrganization(t, leaving, metav1.ConditionFalse, v1alpha1.ReasonDeleting)
+	awaitReady(t, w, leaving, metav1.ConditionFalse, v1beta1.ReasonDeleting)
 	w.restartPostgres(t)
 	w.awaitManaged(t, during)
 	w.deleted(t, leaving)
@@ -320,7 +308,7 @@ func TestOrganizationsWithoutPostgreSQLOrOperator(t *testing.T) {
 	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
 		t.Fatal(err)
 	}
-	await(t, w, &v1beta1.OrganizationList{}, stays, "held again", func(o *v1beta1.Organization) bool { return len(o.Finalizers) == 1 })
+	await(t, w, stays, "held again", func(o *v1beta1.Organization) bool { return len(o.Finalizers) == 1 })
 	if err := w.operator.Stop(); err != nil {
 		t.Fatal(err)
 	}

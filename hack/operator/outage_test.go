@@ -28,7 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 func TestTheAPIServerComesBack(t *testing.T) {
@@ -36,7 +36,7 @@ func TestTheAPIServerComesBack(t *testing.T) {
 	w.tenant(t, "apiserver")
 	e := endpoint("apiserver", "before")
 	w.create(t, e)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	if err := w.cluster.APIServer.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -44,10 +44,10 @@ func TestTheAPIServerComesBack(t *testing.T) {
 	if err := w.cluster.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonSwitchedOff)
 	after := endpoint("apiserver", "after")
 	w.create(t, after)
-	w.awaitReady(t, after)
+	w.awaitRegistered(t, after)
 }
 
 func TestPostgreSQLComesBack(t *testing.T) {
@@ -55,27 +55,27 @@ func TestPostgreSQLComesBack(t *testing.T) {
 	w.tenant(t, "postgres")
 	e, leaving := endpoint("postgres", "before"), endpoint("postgres", "leaving")
 	w.create(t, e, leaving)
-	w.awaitReady(t, e)
-	w.awaitReady(t, leaving)
+	w.awaitRegistered(t, e)
+	w.awaitRegistered(t, leaving)
 	version := e.ResourceVersion
 	if err := w.postgres.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	during := endpoint("postgres", "during")
 	w.create(t, during)
-	w.awaitReason(t, during, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnavailable)
-	if conditionOf(during, v1alpha1.ConditionStalled) != nil {
+	awaitReason(t, w, during, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonDatabaseUnavailable)
+	if conditionOf(during, v1beta1.ConditionStalled) != nil {
 		t.Error("it is Stalled, though waiting helps")
 	}
 	if err := w.client.Delete(t.Context(), leaving); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitEndpoint(t, leaving, "waiting to be deleted", func(e *v1alpha1.WebhookEndpoint) bool {
-		c := conditionOf(e, v1alpha1.ConditionReady)
-		return c != nil && c.Reason == v1alpha1.ReasonDeleting && strings.Contains(c.Message, "10m0s")
+	await(t, w, leaving, "waiting to be deleted", func(e *v1beta1.WebhookEndpoint) bool {
+		c := conditionOf(e, v1beta1.ConditionReady)
+		return c != nil && c.Reason == v1beta1.ReasonDeleting && strings.Contains(c.Message, "10m0s")
 	})
 	w.restartPostgres(t)
-	w.awaitReady(t, during)
+	w.awaitRegistered(t, during)
 	w.awaitGone(t, leaving)
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(e), e); check.NoError(t, err, "the outage was written to a resource that it did not concern: version %s, was %s (%v)", e.ResourceVersion, version, err) {
 		check.Equal(t, "e.ResourceVersion", e.ResourceVersion, version, "the outage was written to a resource that it did not concern: version %s, was %s (%v)", e.ResourceVersion, version, err)
@@ -108,7 +108,7 @@ func TestADeletionDoesNotWaitForEver(t *testing.T) {
 	}
 	e := endpoint("impatient", "results")
 	w.create(t, e)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	if err := w.postgres.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestAFrozenPostgreSQLHoldsNobody(t *testing.T) {
 	}
 	leaving := endpoint("frozen", "leaving")
 	w.create(t, leaving)
-	w.awaitReady(t, leaving)
+	w.awaitRegistered(t, leaving)
 
 	if err := w.postgres.Freeze(); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestAFrozenPostgreSQLHoldsNobody(t *testing.T) {
 		}
 	})
 	t.Cleanup(thaw)
-	var during []*v1alpha1.WebhookEndpoint
+	var during []*v1beta1.WebhookEndpoint
 	for _, namespace := range []string{"frozen", "frozen-too"} {
 		for n := range 6 {
 			during = append(during, endpoint(namespace, fmt.Sprintf("during-%d", n)))
@@ -171,14 +171,14 @@ func TestAFrozenPostgreSQLHoldsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range during {
-		w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnavailable)
+		awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonDatabaseUnavailable)
 	}
 	w.awaitGone(t, leaving)
 	w.awaitEvent(t, leaving, "Warning", "Abandoned")
 
 	thaw()
 	for _, e := range during {
-		w.awaitReady(t, e)
+		w.awaitRegistered(t, e)
 	}
 	if !w.awaitRemoved(t, "kubernetes/test/frozen/leaving") {
 		t.Error("the URL was not swept")
@@ -209,7 +209,7 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	w.tenant(t, "takeover")
 	e := endpoint("takeover", "before")
 	w.create(t, e)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	second, err := w.newOperator(t.Context(), "second")
 	if err != nil {
 		t.Fatal(err)
@@ -224,8 +224,8 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	after := endpoint("takeover", "after")
 	w.create(t, after)
 	w.fail(t, e, webhook.SwitchOffAfter)
-	w.awaitReady(t, after)
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
+	w.awaitRegistered(t, after)
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonSwitchedOff)
 	if now := w.holder(t); now == leader {
 		t.Errorf("%s still holds the lease", now)
 	}
@@ -239,7 +239,7 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	}
 	last := endpoint("takeover", "last")
 	w.create(t, last)
-	w.awaitReady(t, last)
+	w.awaitRegistered(t, last)
 }
 
 // With config/namespaces, which lists them, the operator has rights in these and serves these.
@@ -250,7 +250,7 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 	}
 	before := endpoint("partners", "before")
 	w.create(t, before)
-	w.awaitReady(t, before)
+	w.awaitRegistered(t, before)
 	if err := w.operator.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 	}
 	ours, theirs := endpoint("school-1", "ours"), endpoint("unlisted", "theirs")
 	w.create(t, theirs, ours)
-	w.awaitReady(t, ours)
+	w.awaitRegistered(t, ours)
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); check.NoError(t, err, "a resource of another namespace was touched (%v): %+v", err, theirs) {
 		check.Equal(t, "number of finalizers and conditions", len(theirs.Finalizers)+len(theirs.Status.Conditions), 0, "a resource of another namespace was touched (%v): %+v", err, theirs)
 	}
@@ -292,7 +292,7 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitReady(t, theirs)
+	w.awaitRegistered(t, theirs)
 }
 
 // What an operator has registered can be deleted when the operator is gone, and one that comes again finds
@@ -302,8 +302,8 @@ func TestAnUninstallHoldsNothing(t *testing.T) {
 	w.tenant(t, "uninstall")
 	stays, goes, last := endpoint("uninstall", "stays"), endpoint("uninstall", "goes"), endpoint("uninstall", "last")
 	w.create(t, stays, goes, last)
-	for _, e := range []*v1alpha1.WebhookEndpoint{stays, goes, last} {
-		w.awaitReady(t, e)
+	for _, e := range []*v1beta1.WebhookEndpoint{stays, goes, last} {
+		w.awaitRegistered(t, e)
 	}
 	before := w.stored(t, stays)
 	if err := w.operator.Stop(); err != nil {
@@ -327,8 +327,8 @@ func TestAnUninstallHoldsNothing(t *testing.T) {
 	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitEndpoint(t, stays, "held again", func(e *v1alpha1.WebhookEndpoint) bool { return len(e.Finalizers) == 1 })
-	w.awaitReady(t, stays)
+	await(t, w, stays, "held again", func(e *v1beta1.WebhookEndpoint) bool { return len(e.Finalizers) == 1 })
+	w.awaitRegistered(t, stays)
 	check.Equal(t, "the URL's id", w.stored(t, stays).ID, before.ID, "after another operator has started")
 }
 
@@ -338,7 +338,7 @@ func TestAnUninstallWithoutPostgreSQL(t *testing.T) {
 	w.tenant(t, "uninstall-alone")
 	e := endpoint("uninstall-alone", "results")
 	w.create(t, e)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	stored := w.stored(t, e)
 	if err := w.operator.Stop(); err != nil {
 		t.Fatal(err)
@@ -392,7 +392,7 @@ func TestAnOperatorThatCannotWatchIsNotReady(t *testing.T) {
 	w.tenant(t, "watched-again")
 	e := endpoint("watched-again", "results")
 	w.create(t, e)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 }
 
 // awaitReadiness asks until /readyz answers with the status.
@@ -465,10 +465,10 @@ func TestAnOperatorBehindPgBouncer(t *testing.T) {
 	}
 	e, leaving := endpoint("pooled", "results"), endpoint("pooled", "leaving")
 	w.create(t, e, leaving)
-	w.awaitReady(t, e)
-	w.awaitReady(t, leaving)
+	w.awaitRegistered(t, e)
+	w.awaitRegistered(t, leaving)
 	w.fail(t, e, webhook.SwitchOffAfter)
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonSwitchedOff)
 	if err := w.client.Delete(t.Context(), leaving); err != nil {
 		t.Fatal(err)
 	}
@@ -498,7 +498,7 @@ func TestVisitsAreTraced(t *testing.T) {
 	check.NoError(check.Now(t), stack.StartReady(t.Context(), traced.Program, traced.private), "")
 	e := endpoint("traced", "results")
 	w.create(t, e)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	wanted := []string{"visit WebhookEndpoint", "INSERT"}
 	for deadline := time.After(limit); len(wanted) > 0; {
 		select {

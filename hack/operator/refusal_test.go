@@ -14,45 +14,45 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 func TestTheAPIServerRefusesWhatCannotBe(t *testing.T) {
 	w := theWorld(t)
 	w.namespace(t, "invalid", "invalid")
-	spec := func(change func(*v1alpha1.WebhookEndpointSpec)) v1alpha1.WebhookEndpointSpec {
+	spec := func(change func(*v1beta1.WebhookEndpointSpec)) v1beta1.WebhookEndpointSpec {
 		s := endpoint("invalid", "x").Spec
 		change(&s)
 		return s
 	}
 	for name, c := range map[string]struct {
-		spec v1alpha1.WebhookEndpointSpec
+		spec v1beta1.WebhookEndpointSpec
 		says string
 	}{
-		"no URL":          {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "" }), "spec.url"},
-		"no absolute URL": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "hooks.example.com/x" }), "url: not an absolute URL; write one such as https://hooks.example.com/registrar"},
-		"a path alone":    {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "/x" }), "url: not an absolute URL"},
-		"http":            {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "http://hooks.example.com/x" }), "url: only https:// addresses are accepted"},
-		"a password":      {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://me:secret@hooks.example.com/x" }), "url: a user name or password in the URL is not accepted"},
-		"a fragment":      {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com/#x" }), "url: a fragment (#...) never reaches the server"},
-		"a low port":      {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com:22/" }), "url: this port is not allowed; use 443 or one from 1024 to 65535"},
-		"a long port":     {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com:99999999999999999999/" }), "url: this port is not allowed"},
-		"spaces around":   {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com/ " }), "url: leave out the spaces around it"},
-		"too long": {spec(func(s *v1alpha1.WebhookEndpointSpec) {
+		"no URL":          {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "" }), "spec.url"},
+		"no absolute URL": {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "hooks.example.com/x" }), "url: not an absolute URL; write one such as https://hooks.example.com/registrar"},
+		"a path alone":    {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "/x" }), "url: not an absolute URL"},
+		"http":            {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "http://hooks.example.com/x" }), "url: only https:// addresses are accepted"},
+		"a password":      {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "https://me:secret@hooks.example.com/x" }), "url: a user name or password in the URL is not accepted"},
+		"a fragment":      {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com/#x" }), "url: a fragment (#...) never reaches the server"},
+		"a low port":      {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com:22/" }), "url: this port is not allowed; use 443 or one from 1024 to 65535"},
+		"a long port":     {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com:99999999999999999999/" }), "url: this port is not allowed"},
+		"spaces around":   {spec(func(s *v1beta1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com/ " }), "url: leave out the spaces around it"},
+		"too long": {spec(func(s *v1beta1.WebhookEndpointSpec) {
 			s.URL = "https://hooks.example.com/" + strings.Repeat("x", 2000)
 		}), "may not be more than 2000"},
-		"an unknown event":           {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Events = []v1alpha1.EventType{"student.slept"} }), `"student.slept": supported values: "result.final"`},
-		"an event twice":             {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Events = []v1alpha1.EventType{"result.final", "result.final"} }), "Duplicate value"},
-		"no zone":                    {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "half past two" }), "timeZone: use the name of an IANA time zone"},
-		"the local zone":             {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "Local" }), "timeZone: use the name of an IANA time zone"},
-		"no slug":                    {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Organization = "Demo Institute" }), "organization: use the organization's slug"},
-		"an overlap that is no time": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Rotation = &v1alpha1.Rotation{Overlap: "a day"} }), "rotation.overlap: write hours, minutes and seconds"},
-		"no deletion policy":         {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.DeletionPolicy = "Keep" }), `supported values: "Retain", "Delete"`},
-		"an overlap of 8 days":       {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Rotation = &v1alpha1.Rotation{Overlap: "192h"} }), "rotation.overlap: at most 168h"},
-		"no Secret's name":           {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.SigningSecretRef = &v1alpha1.SecretKeyRef{Name: "Not A Name"} }), "signingSecretRef.name: not the name of a Secret"},
+		"an unknown event":           {spec(func(s *v1beta1.WebhookEndpointSpec) { s.Events = []v1beta1.EventType{"student.slept"} }), `"student.slept": supported values: "result.final"`},
+		"an event twice":             {spec(func(s *v1beta1.WebhookEndpointSpec) { s.Events = []v1beta1.EventType{"result.final", "result.final"} }), "Duplicate value"},
+		"no zone":                    {spec(func(s *v1beta1.WebhookEndpointSpec) { s.TimeZone = "half past two" }), "timeZone: use the name of an IANA time zone"},
+		"the local zone":             {spec(func(s *v1beta1.WebhookEndpointSpec) { s.TimeZone = "Local" }), "timeZone: use the name of an IANA time zone"},
+		"no slug":                    {spec(func(s *v1beta1.WebhookEndpointSpec) { s.Organization = "Demo Institute" }), "organization: use the organization's slug"},
+		"an overlap that is no time": {spec(func(s *v1beta1.WebhookEndpointSpec) { s.Rotation = &v1beta1.Rotation{Overlap: "a day"} }), "rotation.overlap: write hours, minutes and seconds"},
+		"no deletion policy":         {spec(func(s *v1beta1.WebhookEndpointSpec) { s.DeletionPolicy = "Keep" }), `supported values: "Retain", "Delete"`},
+		"an overlap of 8 days":       {spec(func(s *v1beta1.WebhookEndpointSpec) { s.Rotation = &v1beta1.Rotation{Overlap: "192h"} }), "rotation.overlap: at most 168h"},
+		"no Secret's name":           {spec(func(s *v1beta1.WebhookEndpointSpec) { s.SigningSecretRef = &v1beta1.SecretKeyRef{Name: "Not A Name"} }), "signingSecretRef.name: not the name of a Secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := w.client.Create(t.Context(), &v1alpha1.WebhookEndpoint{
+			err := w.client.Create(t.Context(), &v1beta1.WebhookEndpoint{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "invalid", Name: "x"}, Spec: c.spec})
 			if check.True(t, "the API server finds it invalid", apierrors.IsInvalid(err), "want a refusal that says %q: %v", c.says, err) {
 				check.Contains(t, "the error", err.Error(), c.says, "want a refusal that says %q: %v", c.says, err)
@@ -80,27 +80,27 @@ func TestTheAPIServerRefusesWhatCannotBe(t *testing.T) {
 func TestTheEleventhURLWaitsForAPlace(t *testing.T) {
 	w := theWorld(t)
 	w.tenant(t, "limit")
-	var all []*v1alpha1.WebhookEndpoint
+	var all []*v1beta1.WebhookEndpoint
 	for i := range webhook.MaxEndpoints {
 		e := endpoint("limit", fmt.Sprintf("url-%d", i))
 		w.create(t, e)
 		all = append(all, e)
 	}
 	for _, e := range all {
-		w.awaitReady(t, e)
+		w.awaitRegistered(t, e)
 	}
 	eleventh := endpoint("limit", "url-10")
 	w.create(t, eleventh)
-	c := w.awaitReason(t, eleventh, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLLimitReached)
+	c := awaitReason(t, w, eleventh, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonURLLimitReached)
 	if !strings.Contains(c.Message, "10 URLs") {
 		t.Errorf("message: %q", c.Message)
 	}
-	check.True(t, "it is not Stalled", conditionOf(eleventh, v1alpha1.ConditionStalled) == nil, "a place may become free")
-	w.awaitEvent(t, eleventh, corev1.EventTypeWarning, v1alpha1.ReasonURLLimitReached)
+	check.True(t, "it is not Stalled", conditionOf(eleventh, v1beta1.ConditionStalled) == nil, "a place may become free")
+	w.awaitEvent(t, eleventh, corev1.EventTypeWarning, v1beta1.ReasonURLLimitReached)
 	if err := w.client.Delete(t.Context(), all[3]); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitReady(t, eleventh)
+	w.awaitRegistered(t, eleventh)
 }
 
 func TestAURLIsRegisteredOnce(t *testing.T) {
@@ -114,12 +114,12 @@ func TestAURLIsRegisteredOnce(t *testing.T) {
 	e := endpoint("taken", "same")
 	e.Spec.URL = url
 	w.create(t, e)
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLInUse)
-	check.True(t, "it is not Stalled", conditionOf(e, v1alpha1.ConditionStalled) == nil, "the URL may become free")
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonURLInUse)
+	check.True(t, "it is not Stalled", conditionOf(e, v1beta1.ConditionStalled) == nil, "the URL may become free")
 	if err := w.webhooks.Remove(t.Context(), audit.Platform, o.ID, byHand.ID, o.CreatedAt); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 }
 
 func TestANamespaceRegistersForItsOrganizationAlone(t *testing.T) {
@@ -131,27 +131,27 @@ func TestANamespaceRegistersForItsOrganizationAlone(t *testing.T) {
 		e := endpoint(namespace, "greedy")
 		e.Spec.Organization = "rich"
 		w.create(t, e)
-		c := w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
-		if !strings.Contains(c.Message, v1alpha1.LabelOrganization) {
+		c := awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNamespaceNotAllowed)
+		if !strings.Contains(c.Message, v1beta1.LabelOrganization) {
 			t.Errorf("message: %q", c.Message)
 		}
-		w.awaitEvent(t, e, corev1.EventTypeWarning, v1alpha1.ReasonNamespaceNotAllowed)
+		w.awaitEvent(t, e, corev1.EventTypeWarning, v1beta1.ReasonNamespaceNotAllowed)
 		if _, err := w.webhooks.FindManaged(t.Context(), "kubernetes/test/"+namespace+"/greedy"); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("it is registered: %v", err)
 		}
 		label := func(to string) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-			change(t, w, ns, func(ns *corev1.Namespace) { ns.Labels = map[string]string{v1alpha1.LabelOrganization: to} })
+			change(t, w, ns, func(ns *corev1.Namespace) { ns.Labels = map[string]string{v1beta1.LabelOrganization: to} })
 		}
 		label("rich")
-		w.awaitReady(t, e)
+		w.awaitRegistered(t, e)
 		label("poor")
-		w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
+		awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNamespaceNotAllowed)
 		if w.stored(t, e).SwitchedOn {
 			t.Error("the URL still gets the organization's events")
 		}
 		label("rich")
-		w.awaitReady(t, e)
+		w.awaitRegistered(t, e)
 	}
 }
 
@@ -160,12 +160,12 @@ func TestAnOrganizationMayComeLater(t *testing.T) {
 	w.namespace(t, "later", "later")
 	e := endpoint("later", "early")
 	w.create(t, e)
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonOrganizationNotFound)
-	if conditionOf(e, v1alpha1.ConditionStalled) != nil {
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonOrganizationNotFound)
+	if conditionOf(e, v1beta1.ConditionStalled) != nil {
 		t.Error("it is Stalled, though waiting helps")
 	}
 	w.organization(t, "later")
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 }
 
 func TestAPrivateAddressIsRefused(t *testing.T) {
@@ -179,21 +179,21 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 	e := endpoint("inside", "metadata")
 	e.Spec.URL = "https://169.254.169.254/latest"
 	w.create(t, e)
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAddressRefused)
-	w.awaitReason(t, e, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAddressRefused)
-	w.awaitEvent(t, e, corev1.EventTypeWarning, v1alpha1.ReasonAddressRefused)
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonAddressRefused)
+	awaitReason(t, w, e, v1beta1.ConditionStalled, metav1.ConditionTrue, v1beta1.ReasonAddressRefused)
+	w.awaitEvent(t, e, corev1.EventTypeWarning, v1beta1.ReasonAddressRefused)
 	check.Equal(t, "resources that are refused so", w.metric(t, token,
 		`registrar_operator_resources{condition="Ready",kind="WebhookEndpoint",reason="AddressRefused",status="False"}`), 1, "by the metric")
 	if after := faults(); after != before { // faults are tried again at once, refusals are not
 		t.Errorf("the refusal was taken for %g faults", after-before)
 	}
 	// Another zone that only PostgreSQL's side can judge.
-	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) {
+	change(t, w, e, func(e *v1beta1.WebhookEndpoint) {
 		e.Spec.URL, e.Spec.TimeZone = "https://hooks.example.com/inside", "Mars/Olympus"
 	})
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec)
-	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) { e.Spec.TimeZone = "UTC" })
-	w.awaitReady(t, e)
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonInvalidSpec)
+	change(t, w, e, func(e *v1beta1.WebhookEndpoint) { e.Spec.TimeZone = "UTC" })
+	w.awaitRegistered(t, e)
 }
 
 func TestASecretOfSomebodyElseIsLeftAlone(t *testing.T) {
@@ -203,12 +203,12 @@ func TestASecretOfSomebodyElseIsLeftAlone(t *testing.T) {
 	w.create(t, secret)
 	e := endpoint("squatted", "results")
 	w.create(t, e)
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict)
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonSecretConflict)
 	if got := w.secret(t, "squatted", "results-signing-secret", "secret"); got != "somebody else's" {
 		t.Error("the Secret was changed")
 	}
 	if err := w.client.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 }

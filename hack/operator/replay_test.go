@@ -17,7 +17,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -27,18 +26,8 @@ func replay(namespace, name string, of v1beta1.WebhookReplaySpec) *v1beta1.Webho
 	return &v1beta1.WebhookReplay{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: of}
 }
 
-func (w *world) awaitReplay(t *testing.T, r *v1beta1.WebhookReplay, status metav1.ConditionStatus, reason string) *metav1.Condition {
-	t.Helper()
-	var ready *metav1.Condition
-	await(t, w, &v1beta1.WebhookReplayList{}, r, "Ready="+string(status)+" ("+reason+")", func(r *v1beta1.WebhookReplay) bool {
-		ready = meta.FindStatusCondition(r.Status.Conditions, v1beta1.ConditionReady)
-		return ready != nil && ready.Status == status && ready.Reason == reason
-	})
-	return ready
-}
-
 // undelivered records events while the resource's URL is off, and turns it on.
-func (w *world) undelivered(t *testing.T, o org.Organization, e *v1alpha1.WebhookEndpoint, events ...webhook.Type) {
+func (w *world) undelivered(t *testing.T, o org.Organization, e *v1beta1.WebhookEndpoint, events ...webhook.Type) {
 	t.Helper()
 	stored := w.stored(t, e)
 	_, err := w.webhooks.SwitchOff(t.Context(), audit.Platform, o.ID, stored.ID, "by hand", time.Now())
@@ -71,17 +60,17 @@ func TestAReplayAsAResource(t *testing.T) {
 	o := w.tenant(t, "replayed")
 	e := endpoint("replayed", "results")
 	w.create(t, e)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	w.undelivered(t, o, e, webhook.StudentJoined, webhook.EnrollmentEnded, webhook.StudentJoined, webhook.StudentJoined, webhook.EnrollmentEnded)
-	w.awaitReady(t, e)
+	w.awaitRegistered(t, e)
 	joined := replay("replayed", "joined", v1beta1.WebhookReplaySpec{Endpoint: "results", Events: []v1beta1.EventType{"student.joined"}})
 	w.create(t, joined)
-	w.awaitReplay(t, joined, metav1.ConditionFalse, v1beta1.ReasonReplaying)
+	awaitReady(t, w, joined, metav1.ConditionFalse, v1beta1.ReasonReplaying)
 	check.Equal(t, "total", joined.Status.Total, int64(3), "%+v", joined.Status)
 	check.False(t, "it is complete", meta.IsStatusConditionTrue(joined.Status.Conditions, v1beta1.ConditionComplete), "%+v", joined.Status)
 	w.work(t)
 	w.run(t, "wait", "--for=condition=Complete", "whr/joined", "--namespace=replayed", "--timeout=60s")
-	done := w.awaitReplay(t, joined, metav1.ConditionTrue, v1beta1.ReasonCompleted)
+	done := awaitReady(t, w, joined, metav1.ConditionTrue, v1beta1.ReasonCompleted)
 	check.Equal(t, "the message", done.Message, "3 of 3 events are due again.", "")
 	check.True(t, "its times", joined.Status.StartTime != nil && joined.Status.CompletionTime != nil, "%+v", joined.Status)
 	check.Equal(t, "URLs", len(joined.Status.URLs), 1, "%+v", joined.Status)
@@ -102,25 +91,25 @@ func TestAReplayAsAResource(t *testing.T) {
 	// One of the whole organization, whose URL is switched off meanwhile.
 	all := replay("replayed", "all", v1beta1.WebhookReplaySpec{Organization: "replayed"})
 	w.create(t, all)
-	w.awaitReplay(t, all, metav1.ConditionFalse, v1beta1.ReasonReplaying)
+	awaitReady(t, w, all, metav1.ConditionFalse, v1beta1.ReasonReplaying)
 	check.Equal(t, "total", all.Status.Total, int64(2), "beside those that are due again: %+v", all.Status)
 	_, err = w.webhooks.SwitchOff(t.Context(), audit.Platform, o.ID, w.stored(t, e).ID, "by hand", time.Now())
 	check.NoError(check.Now(t), err, "")
 	w.work(t)
 	w.run(t, "wait", "--for=condition=Failed", "whr/all", "--namespace=replayed", "--timeout=60s")
-	w.awaitReplay(t, all, metav1.ConditionFalse, v1beta1.ReasonStopped)
+	awaitReady(t, w, all, metav1.ConditionFalse, v1beta1.ReasonStopped)
 	check.True(t, "somebody has to act", meta.IsStatusConditionTrue(all.Status.Conditions, v1beta1.ConditionStalled), "%+v", all.Status)
 	check.False(t, "it is complete", meta.IsStatusConditionTrue(all.Status.Conditions, v1beta1.ConditionComplete), "%+v", all.Status)
 
 	// One waits for the URL, and ends with its resource.
 	off := replay("replayed", "off", v1beta1.WebhookReplaySpec{Endpoint: "results"})
 	w.create(t, off)
-	w.awaitReplay(t, off, metav1.ConditionFalse, v1beta1.ReasonURLSwitchedOff)
-	annotate(t, w, e, v1alpha1.AnnotationTurnOn, "now")
-	w.awaitReplay(t, off, metav1.ConditionFalse, v1beta1.ReasonReplaying)
+	awaitReady(t, w, off, metav1.ConditionFalse, v1beta1.ReasonURLSwitchedOff)
+	annotate(t, w, e, v1beta1.AnnotationTurnOn, "now")
+	awaitReady(t, w, off, metav1.ConditionFalse, v1beta1.ReasonReplaying)
 	second := replay("replayed", "second", v1beta1.WebhookReplaySpec{Endpoint: "results"})
 	w.create(t, second)
-	w.awaitReplay(t, second, metav1.ConditionFalse, v1beta1.ReasonReplayRunning)
+	awaitReady(t, w, second, metav1.ConditionFalse, v1beta1.ReasonReplayRunning)
 	w.deleted(t, off)
 	states, err := pg.Column[string](t.Context(), w.webhooks.DB, `SELECT status FROM webhook_recoveries WHERE organization_id = $1 ORDER BY id`, o.ID)
 	check.NoError(t, err, "")
@@ -130,11 +119,11 @@ func TestAReplayAsAResource(t *testing.T) {
 	}
 	early := replay("replayed", "early", v1beta1.WebhookReplaySpec{Endpoint: "later"})
 	w.create(t, early)
-	w.awaitReplay(t, early, metav1.ConditionFalse, v1beta1.ReasonEndpointNotFound)
+	awaitReady(t, w, early, metav1.ConditionFalse, v1beta1.ReasonEndpointNotFound)
 	w.create(t, endpoint("replayed", "later"))
-	w.awaitReplay(t, early, metav1.ConditionFalse, v1beta1.ReasonReplaying)
+	awaitReady(t, w, early, metav1.ConditionFalse, v1beta1.ReasonReplaying)
 	w.work(t)
-	w.awaitReplay(t, early, metav1.ConditionTrue, v1beta1.ReasonCompleted)
+	awaitReady(t, w, early, metav1.ConditionTrue, v1beta1.ReasonCompleted)
 	w.deleted(t, early)
 }
 
@@ -156,6 +145,6 @@ func TestTheAPIServerRefusesReplays(t *testing.T) {
 	}
 	foreign := replay("replayless", "foreign", v1beta1.WebhookReplaySpec{Organization: "somebody-elses"})
 	w.create(t, foreign)
-	w.awaitReplay(t, foreign, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
+	awaitReady(t, w, foreign, metav1.ConditionFalse, v1beta1.ReasonNamespaceNotAllowed)
 	w.deleted(t, foreign)
 }

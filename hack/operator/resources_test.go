@@ -3,11 +3,14 @@ package operator_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -39,7 +42,7 @@ func (w *world) namespace(t *testing.T, name, organization string) {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if organization != "" {
-		ns.Labels = map[string]string{v1alpha1.LabelOrganization: organization}
+		ns.Labels = map[string]string{v1beta1.LabelOrganization: organization}
 	}
 	if err := w.client.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
@@ -47,10 +50,10 @@ func (w *world) namespace(t *testing.T, name, organization string) {
 }
 
 // endpoint is a resource that is not created yet, for the organization its namespace is named after.
-func endpoint(namespace, name string) *v1alpha1.WebhookEndpoint {
-	return &v1alpha1.WebhookEndpoint{
+func endpoint(namespace, name string) *v1beta1.WebhookEndpoint {
+	return &v1beta1.WebhookEndpoint{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.WebhookEndpointSpec{Organization: namespace, URL: "https://hooks.example.com/" + namespace + "/" + name},
+		Spec:       v1beta1.WebhookEndpointSpec{Organization: namespace, URL: "https://hooks.example.com/" + namespace + "/" + name},
 	}
 }
 
@@ -73,14 +76,15 @@ func change[T client.Object](t *testing.T, w *world, o T, how func(T)) {
 	}
 }
 
-func annotate(t *testing.T, w *world, e *v1alpha1.WebhookEndpoint, annotation, token string) {
+func annotate(t *testing.T, w *world, e *v1beta1.WebhookEndpoint, annotation, token string) {
 	t.Helper()
-	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) { metav1.SetMetaDataAnnotation(&e.ObjectMeta, annotation, token) })
+	change(t, w, e, func(e *v1beta1.WebhookEndpoint) { metav1.SetMetaDataAnnotation(&e.ObjectMeta, annotation, token) })
 }
 
 // await watches until the object is as wanted, and leaves what was seen in it.
-func await[T client.Object](t *testing.T, w *world, list client.ObjectList, o T, what string, wanted func(T) bool) {
+func await[T client.Object](t *testing.T, w *world, o T, what string, wanted func(T) bool) {
 	t.Helper()
+	list := w.listOf(t, o)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	began := time.Now()
@@ -108,8 +112,7 @@ func watchUntil[T client.Object](ctx context.Context, w *world, list client.Obje
 		if e.Type == watch.Deleted {
 			seen.SetResourceVersion("") // gone
 		}
-		seen.DeepCopyObject()
-		assign(o, seen)
+		reflect.ValueOf(o).Elem().Set(reflect.ValueOf(seen).Elem())
 		if wanted(seen) {
 			return true
 		}
@@ -117,93 +120,82 @@ func watchUntil[T client.Object](ctx context.Context, w *world, list client.Obje
 	return false
 }
 
-func assign[T client.Object](to, from T) {
-	switch to := any(to).(type) {
-	case *v1alpha1.WebhookEndpoint:
-		any(from).(*v1alpha1.WebhookEndpoint).DeepCopyInto(to)
-	case *v1beta1.Organization:
-		any(from).(*v1beta1.Organization).DeepCopyInto(to)
-	case *v1beta1.ApiKey:
-		any(from).(*v1beta1.ApiKey).DeepCopyInto(to)
-	case *v1beta1.WebhookReplay:
-		any(from).(*v1beta1.WebhookReplay).DeepCopyInto(to)
-	case *corev1.Secret:
-		any(from).(*corev1.Secret).DeepCopyInto(to)
-	}
+// listOf is an empty list of resources like this one.
+func (w *world) listOf(t *testing.T, o client.Object) client.ObjectList {
+	t.Helper()
+	kind, err := w.client.GroupVersionKindFor(o)
+	check.NoError(check.Now(t), err, "")
+	kind.Kind += "List"
+	list, err := w.client.Scheme().New(kind)
+	check.NoError(check.Now(t), err, "")
+	return list.(client.ObjectList)
 }
 
-func (w *world) awaitEndpoint(t *testing.T, e *v1alpha1.WebhookEndpoint, what string, wanted func(*v1alpha1.WebhookEndpoint) bool) {
-	t.Helper()
-	await(t, w, &v1alpha1.WebhookEndpointList{}, e, what, wanted)
+// observed is a resource of ours.
+type observed interface {
+	client.Object
+	Observed() (conditions *[]metav1.Condition, generation *int64)
 }
 
 // awaitReason waits for a condition's status and reason, for the current generation.
-func (w *world) awaitReason(t *testing.T, e *v1alpha1.WebhookEndpoint, kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
+func awaitReason[T observed](t *testing.T, w *world, o T, kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
 	t.Helper()
-	w.awaitEndpoint(t, e, fmt.Sprintf("%s=%s (%s)", kind, status, reason), func(e *v1alpha1.WebhookEndpoint) bool {
-		c := conditionOf(e, kind)
-		return c != nil && c.Status == status && c.Reason == reason && c.ObservedGeneration == e.Generation
+	await(t, w, o, fmt.Sprintf("%s=%s (%s)", kind, status, reason), func(o T) bool {
+		c := conditionOf(o, kind)
+		return c != nil && c.Status == status && c.Reason == reason && c.ObservedGeneration == o.GetGeneration()
 	})
-	return conditionOf(e, kind)
+	return conditionOf(o, kind)
 }
 
-func (w *world) awaitReady(t *testing.T, e *v1alpha1.WebhookEndpoint) {
+// awaitReady waits for what the condition Ready says.
+func awaitReady[T observed](t *testing.T, w *world, o T, status metav1.ConditionStatus, reason string) *metav1.Condition {
 	t.Helper()
-	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRegistered)
+	return awaitReason(t, w, o, v1beta1.ConditionReady, status, reason)
 }
 
-func (w *world) awaitGone(t *testing.T, e *v1alpha1.WebhookEndpoint) {
+func (w *world) awaitRegistered(t *testing.T, e *v1beta1.WebhookEndpoint) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	changes, err := w.client.Watch(ctx, &v1alpha1.WebhookEndpointList{}, client.InNamespace(e.Namespace), client.MatchingFields{"metadata.name": e.Name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer changes.Stop()
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(e), &v1alpha1.WebhookEndpoint{}); client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	} else if err != nil {
-		return
-	}
-	for c := range changes.ResultChan() {
-		if c.Type == watch.Deleted {
-			return
-		}
-	}
-	t.Fatalf("%s/%s is still there after %s", e.Namespace, e.Name, limit)
+	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionTrue, v1beta1.ReasonRegistered)
 }
 
-func conditionOf(e *v1alpha1.WebhookEndpoint, kind string) *metav1.Condition {
-	for i := range e.Status.Conditions {
-		if e.Status.Conditions[i].Type == kind {
-			return &e.Status.Conditions[i]
-		}
-	}
-	return nil
+func (w *world) awaitGone(t *testing.T, o client.Object) {
+	t.Helper()
+	gone, _ := o.DeepCopyObject().(client.Object)
+	w.until(t, o.GetName()+" is gone", func() bool {
+		err := w.client.Get(t.Context(), client.ObjectKeyFromObject(o), gone)
+		return apierrors.IsNotFound(err)
+	})
+}
+
+func conditionOf(o observed, kind string) *metav1.Condition {
+	conditions, _ := o.Observed()
+	return meta.FindStatusCondition(*conditions, kind)
 }
 
 // awaitEvent waits for an Event of the resource.
-func (w *world) awaitEvent(t *testing.T, e *v1alpha1.WebhookEndpoint, kind, reason string) eventsv1.Event {
+func (w *world) awaitEvent(t *testing.T, e *v1beta1.WebhookEndpoint, kind, reason string) eventsv1.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	changes, err := w.client.Watch(ctx, &eventsv1.EventList{}, client.InNamespace(e.Namespace))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer changes.Stop()
-	for c := range changes.ResultChan() {
-		if seen, ok := c.Object.(*eventsv1.Event); ok && seen.Regarding.Name == e.Name && seen.Type == kind && seen.Reason == reason {
-			return *seen
+	for ctx.Err() == nil { // a watch may end before
+		changes, err := w.client.Watch(ctx, &eventsv1.EventList{}, client.InNamespace(e.Namespace))
+		if err != nil {
+			continue
 		}
+		for c := range changes.ResultChan() {
+			if seen, ok := c.Object.(*eventsv1.Event); ok && seen.Regarding.Name == e.Name && seen.Type == kind && seen.Reason == reason {
+				changes.Stop()
+				return *seen
+			}
+		}
+		changes.Stop()
 	}
 	t.Fatalf("%s/%s: no Event %s %s within %s", e.Namespace, e.Name, kind, reason, limit)
 	return eventsv1.Event{}
 }
 
 // stored is the resource's URL as PostgreSQL has it.
-func (w *world) stored(t *testing.T, e *v1alpha1.WebhookEndpoint) webhook.Endpoint {
+func (w *world) stored(t *testing.T, e *v1beta1.WebhookEndpoint) webhook.Endpoint {
 	t.Helper()
 	got, err := w.webhooks.FindManaged(t.Context(), "kubernetes/test/"+e.Namespace+"/"+e.Name)
 	if err != nil {
@@ -222,7 +214,7 @@ func (w *world) secret(t *testing.T, namespace, name, key string) string {
 	return string(s.Data[key])
 }
 
-func (w *world) signs(t *testing.T, e *v1alpha1.WebhookEndpoint, secret string) bool {
+func (w *world) signs(t *testing.T, e *v1beta1.WebhookEndpoint, secret string) bool {
 	t.Helper()
 	stored := w.stored(t, e)
 	ok, err := w.webhooks.Signs(t.Context(), stored.Organization, stored.ID, secret)

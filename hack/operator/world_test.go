@@ -25,7 +25,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -187,7 +186,7 @@ func (w *world) startCluster(ctx context.Context) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", w.cluster.Admin())
@@ -204,7 +203,8 @@ func (w *world) install(ctx context.Context) error {
 	if _, err := w.cluster.Kubectl(ctx, "apply", "-k", "../../config/cluster-wide"); err != nil {
 		return err
 	}
-	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/apikeys.registrar.dev", "crd/organizations.registrar.dev", "crd/webhookendpoints.registrar.dev", "crd/webhookreplays.registrar.dev")
+	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/apikeys.registrar.dev", "crd/organizations.registrar.dev", "crd/rostersources.registrar.dev",
+		"crd/webhookendpoints.registrar.dev", "crd/webhookreplays.registrar.dev")
 	return err
 }
 

@@ -41,7 +41,8 @@ type request struct {
 type answer struct {
 	status int
 	body   []byte
-	first  bool // of the first try
+	next   string // where to go on, by the header Link
+	first  bool   // of the first try
 }
 
 // do makes the call until it has an answer that is not to be tried again.
@@ -49,7 +50,7 @@ func (c *caller) do(ctx context.Context, r request) (answer, error) {
 	began := time.Now()
 	for tries := 0; ; tries++ {
 		a, err := c.try(ctx, r)
-		if err == nil && a.status < 500 && a.status != http.StatusTooManyRequests && a.status != http.StatusConflict {
+		if err == nil && a.status < 500 && a.status != http.StatusTooManyRequests && (a.status != http.StatusConflict || a.next != "") {
 			a.first = tries == 0
 			return a, nil
 		}
@@ -60,7 +61,7 @@ func (c *caller) do(ctx context.Context, r request) (answer, error) {
 			return a, fmt.Errorf("%s %s: no good answer in %s: %d %s %w", r.method, r.path, patience, a.status, a.body, err)
 		}
 		c.report.retried(a.status)
-		if err := pause(ctx, time.Duration(100+c.rand.IntN(900))*time.Millisecond); err != nil {
+		if err := pause(ctx, time.Duration((100+c.rand.IntN(900))*min(1+tries, 5))*time.Millisecond); err != nil {
 			return a, err
 		}
 	}
@@ -69,7 +70,7 @@ func (c *caller) do(ctx context.Context, r request) (answer, error) {
 func (c *caller) try(ctx context.Context, r request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	settings := c.site.settings[c.rand.IntN(len(c.site.settings))]
+	settings := c.site.servers[c.rand.IntN(len(c.site.servers))]
 	base, header, value := settings.PlatformURL(), "Authorization", "Bearer "+settings.PlatformKey
 	if r.org != "" {
 		base, header, value = settings.PublicURL()+"/api/v1/", "X-API-Key", c.keys[r.org]
@@ -92,7 +93,7 @@ func (c *caller) try(ctx context.Context, r request) (answer, error) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	return answer{status: res.StatusCode, body: text}, err
+	return answer{status: res.StatusCode, body: text, next: res.Header.Get("Link")}, err
 }
 
 // ask makes a call that has to succeed and reads its answer.

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 )
@@ -18,29 +16,43 @@ import (
 // chaos breaks one thing after the other. Each fault mends itself before the next.
 type chaos struct {
 	site   *site
+	load   *load
 	report *report
 	rand   *rand.Rand
 }
 
+const rollOut = "roll-out"
+
 type fault struct {
+	kind string // the row of the picture
 	name string
 	do   func(ctx context.Context) error
 }
 
-// run breaks things until breaking is over. It returns an error when a thing cannot be mended.
+// run breaks things until breaking is over: each of them once, in an order that is drawn, and again; the first is the
+// roll-out. It returns an error when a thing cannot be mended.
 func (c *chaos) run(ctx, breaking context.Context) error {
 	faults := c.faults()
-	for {
-		if pause(breaking, time.Duration(3+c.rand.IntN(12))*time.Second) != nil {
-			return ctx.Err()
+	if len(faults) == 0 {
+		return fmt.Errorf("-only %s: no fault has such a name", c.load.options.only)
+	}
+	for round := 0; ; round++ {
+		c.rand.Shuffle(len(faults), func(i, k int) { faults[i], faults[k] = faults[k], faults[i] })
+		if rolls := slices.IndexFunc(faults, func(f fault) bool { return f.kind == rollOut }); round == 0 && rolls > 0 {
+			faults[0], faults[rolls] = faults[rolls], faults[0]
 		}
-		f := faults[c.rand.IntN(len(faults))]
-		if err := f.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-		c.report.fault(f.name)
-		if err := c.awake(ctx); err != nil {
-			return err
+		for _, f := range faults {
+			if pause(breaking, time.Duration(3+c.rand.IntN(12))*time.Second) != nil {
+				return ctx.Err()
+			}
+			began := time.Now()
+			if err := f.do(ctx); err != nil {
+				return fmt.Errorf("%s: %w", f.name, err)
+			}
+			c.report.fault(f, began)
+			if err := c.awake(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -48,54 +60,81 @@ func (c *chaos) run(ctx, breaking context.Context) error {
 func (c *chaos) faults() []fault {
 	s := c.site
 	all := []fault{
-		{"FLUSHALL of Redis", c.flush},
-		{"Redis killed for a while", func(ctx context.Context) error {
-			return errors.Join(s.redis.Kill(), c.rest(ctx, 15), s.redis.Start(ctx))
+		{kind: "mail", name: "SMTP refuses for now", do: c.mail(stack.Refuse(451, "try again later"))},
+		{kind: "mail", name: "SMTP drops the connection after the data", do: c.mail(stack.ErrDrop)},
+		{kind: "LMS", name: "the LMS is away", do: func(ctx context.Context) error {
+			c.load.lms.away.Store(true)
+			defer c.load.lms.away.Store(false)
+			return c.rest(ctx, 20)
 		}},
-		{"PostgreSQL restarted", func(ctx context.Context) error {
-			return errors.Join(s.postgres.Stop(), c.rest(ctx, 3), s.postgres.Start(ctx))
+		{kind: "LMS", name: "the LMS answers late", do: func(ctx context.Context) error {
+			c.load.lms.late.Store(true)
+			defer c.load.lms.late.Store(false)
+			return c.rest(ctx, 20)
 		}},
-		{"PostgreSQL killed", func(ctx context.Context) error { return errors.Join(s.postgres.Kill(), s.postgres.Start(ctx)) }},
-		{"SMTP refuses for now", c.mail(stack.Refuse(451, "try again later"))},
-		{"SMTP drops the connection after the data", c.mail(stack.ErrDrop)},
+		{kind: "network", name: "slow network to the database", do: func(ctx context.Context) error {
+			s.database.network.Slow(30 * time.Millisecond)
+			defer s.database.network.Slow(0)
+			return c.rest(ctx, 20)
+		}},
+		{kind: "network", name: "no network to the database", do: func(ctx context.Context) error {
+			s.database.network.Cut()
+			defer s.database.network.Heal()
+			return c.rest(ctx, 12)
+		}},
 	}
+	all = append(all, c.ofRedis()...)
+	all = append(all, c.ofPostgres()...)
 	for _, p := range s.programs {
 		all = append(all,
-			fault{p.Name + " killed", func(ctx context.Context) error { return errors.Join(p.Kill(), p.start(ctx, c.offset())) }},
-			fault{p.Name + " restarted", func(ctx context.Context) error { return errors.Join(p.Stop(), p.start(ctx, c.offset())) }},
-			fault{p.Name + " frozen for a while", func(ctx context.Context) error {
+			fault{kind: p.Name, name: p.Name + " killed", do: func(ctx context.Context) error { return errors.Join(p.Kill(), p.start(ctx, c.offset(90))) }},
+			fault{kind: p.Name, name: p.Name + " restarted", do: func(ctx context.Context) error { return errors.Join(p.Stop(), p.start(ctx, c.offset(90))) }},
+			fault{kind: p.Name, name: p.Name + " frozen for a while", do: func(ctx context.Context) error {
 				return errors.Join(p.Signal(syscall.SIGSTOP), c.rest(ctx, 40), p.Signal(syscall.SIGCONT))
 			}})
 	}
-	if s.disk != "" {
-		all = append(all, fault{"disk of PostgreSQL full", c.fill})
-	}
+	all = append(all, fault{kind: "clocks", name: "clock of a program jumps", do: c.jump})
 	if s.link != nil {
-		all = append(all, fault{"slow network to a receiver", func(ctx context.Context) error {
+		all = append(all, fault{kind: "network", name: "slow network to a receiver", do: func(ctx context.Context) error {
 			return errors.Join(s.link.slow(ctx), c.rest(ctx, 30), s.link.fast(ctx))
 		}})
 	}
-	return all
+	if s.database.own != nil {
+		own := s.database.own
+		all = append(all, fault{kind: "PostgreSQL", name: "PostgreSQL of the sandboxes killed", do: func(ctx context.Context) error {
+			return errors.Join(own.Kill(), patiently(ctx, func() error { return own.Start(ctx) }))
+		}})
+	}
+	if s.versions.before != "" {
+		all = append(all, fault{kind: rollOut, name: "programs rolled out from the commit before", do: c.roll})
+	}
+	var chosen []fault
+	for _, f := range all {
+		if strings.Contains(f.name, c.load.options.only) {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen
 }
 
-// offset is how far a program's clock is moved: machines whose clocks are kept badly.
-func (c *chaos) offset() time.Duration {
-	return time.Duration(c.rand.IntN(181)-90) * time.Second
+// offset is how far a program's clock is moved, in seconds at most: machines whose clocks are kept badly.
+func (c *chaos) offset(most int) time.Duration {
+	return time.Duration(c.rand.IntN(2*most+1)-most) * time.Second
+}
+
+// jump has a program go on with a clock that is minutes away from what it was.
+func (c *chaos) jump(ctx context.Context) error {
+	p := c.site.programs[c.rand.IntN(len(c.site.programs))]
+	by := time.Duration(120+c.rand.IntN(60)) * time.Second // receivers allow signatures five minutes
+	if c.rand.IntN(2) == 0 {
+		by = -by
+	}
+	return errors.Join(p.Stop(), p.start(ctx, by), c.rest(ctx, 20), p.Stop(), p.start(ctx, c.offset(90)))
 }
 
 // rest waits up to so many seconds.
 func (c *chaos) rest(ctx context.Context, most int) error {
 	return pause(ctx, time.Second+time.Duration(c.rand.IntN(most*1000))*time.Millisecond)
-}
-
-func (c *chaos) flush(ctx context.Context) error {
-	o, err := redis.ParseURL(c.site.redis.URL())
-	if err != nil {
-		return err
-	}
-	rdb := redis.NewClient(o)
-	defer func() { _ = rdb.Close() }()
-	return rdb.FlushAll(ctx).Err()
 }
 
 // mail makes the mail server answer like that for a while.
@@ -107,36 +146,12 @@ func (c *chaos) mail(verdict error) func(ctx context.Context) error {
 	}
 }
 
-// fill leaves PostgreSQL no byte for a while. A server that gave up is started again once there
-// is room.
-func (c *chaos) fill(ctx context.Context) error {
-	ballast, err := os.Create(filepath.Join(c.site.disk, "ballast"))
-	if err != nil {
-		return err
-	}
-	chunk := make([]byte, 1<<20)
-	for err == nil {
-		_, err = ballast.Write(chunk)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		return errors.Join(err, ballast.Close())
-	}
-	err = errors.Join(c.rest(ctx, 8), ballast.Close(), os.Remove(ballast.Name()))
-	select {
-	case <-c.site.postgres.Exited():
-		c.report.note("PostgreSQL ended on a full disk and was started again")
-		return errors.Join(err, c.site.postgres.Start(ctx))
-	default:
-		return err
-	}
-}
-
 // awake holds that no program has ended by itself.
 func (c *chaos) awake(ctx context.Context) error {
 	for _, p := range c.site.programs {
 		select {
 		case <-p.Exited():
-			c.report.find("%s ended by itself: %v; its last lines:\n%s", p.Name, p.Err(), p.LogTail(5))
+			c.report.find("%s ended by itself: %v; its last lines:\n%s", p.title, p.Err(), p.LogTail(5))
 			if err := p.start(ctx, 0); err != nil {
 				return err
 			}

@@ -3,90 +3,129 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
-// mails holds the mails that were received against the rows, and the rows against the model.
-func (c *checker) mails(ctx context.Context) error {
-	received := map[string]int{}
-	for _, mail := range c.mail.All() {
-		_, rest, ok := strings.Cut(string(mail.Data), "Message-ID: <")
-		if !ok {
-			_, rest, ok = strings.Cut(string(mail.Data), "Message-Id: <")
-		}
-		reference, _, _ := strings.Cut(rest, "@")
-		if !ok {
-			c.report.find("a mail without Message-ID to %v", mail.To)
-		}
-		received[reference]++
-	}
-	c.report.checked("mails received", len(received))
-	rows, err := c.db.Query(ctx, `SELECT reference::text, status, recipient, type FROM emails`)
-	if err != nil {
-		return err
-	}
-	var reference, status, recipient, kind string
-	welcomed := map[string]bool{}
-	uncertain, suppressed := 0, 0
-	_, err = pgx.ForEachRow(rows, []any{&reference, &status, &recipient, &kind}, func() error {
-		n := received[reference]
-		delete(received, reference)
-		switch {
-		case status == "uncertain" && n <= 1:
-			uncertain++
-		case status == "sent" && n == 1:
-		case status == "suppressed" && n == 0 && kind != "password_reset": // the address had its share of the day
-			suppressed++
-		default:
-			c.report.find("the %s mail %s to %s is %s and was received %d times", kind, reference, recipient, status, n)
-		}
-		if kind == "welcome" {
-			welcomed[recipient] = true
-		}
-		return nil
-	})
-	for reference := range received {
-		c.report.find("a mail was received that no row knows: %s", reference)
-	}
-	c.report.checked("mails whose receipt stays uncertain", uncertain)
-	c.report.checked("mails beyond the share of their address", suppressed)
-	over, overErr := c.rows(ctx, `
-		SELECT DISTINCT recipient
-		FROM (SELECT recipient, created_at - lag(created_at, 5) OVER (PARTITION BY recipient ORDER BY created_at) AS gap
-			FROM emails
-			WHERE type IN ('welcome', 'credentials', 'access_update') AND status <> 'suppressed') AS sent
-		WHERE gap < '1 day'`)
-	for _, address := range over {
-		c.report.find("%s had more than five onboarding mails within a day", address)
-	}
-	for key, s := range c.model.students {
-		_, email, _ := strings.Cut(key, " ")
-		if s.welcomed && !welcomed[email] {
-			c.report.find("%s was promised a welcome mail and has none", email)
-		}
-	}
-	return errors.Join(err, overErr)
+// inbox is what one URL received.
+type inbox struct {
+	org    string
+	flaky  bool
+	seen   map[string]time.Time // events that were accepted, by id
+	again  []repeat
+	events map[event]int
+	bodies map[string]string // of accepted events by id, of URLs whose organization's feed is followed
+
+	applied map[event]applied // results, by what was accepted
+	tried   map[string]bool   // events
+	firsts  map[string][]first
 }
 
-// webhooks holds what healthy URLs received against what the model owes them.
-func (c *checker) webhooks(ctx context.Context) error {
-	task, err := c.pending(ctx)
-	if err != nil {
-		return err
+// repeat is an event that came again.
+type repeat struct{ first, again time.Time }
+
+// applied is the newest state of a result.
+type applied struct {
+	sequence int64
+	score    float64
+	id       string // of the event
+}
+
+// first is the first attempt of an event about a student, in the order in which they came.
+type first struct {
+	id       string
+	sequence int64
+}
+
+func newInbox(path string) *inbox {
+	return &inbox{org: strings.Split(path, "/")[1], flaky: strings.HasSuffix(path, "/flaky"), seen: map[string]time.Time{}, events: map[event]int{},
+		bodies: map[string]string{}, applied: map[event]applied{}, tried: map[string]bool{}, firsts: map[string][]first{}}
+}
+
+// take notes a request, which the URL has refused or accepted; known says whether the site has its event still, and bodies
+// that it is to be kept.
+func (b *inbox) take(d stack.Received, refused, known, bodies bool) (about event, accepted bool, err error) {
+	var e struct {
+		ID, Type     string
+		Organization struct{ Slug string }
+		Data         struct {
+			ID         string
+			UserID     int64 `json:"user_id"`
+			Email      string
+			Student    struct{ Email string }
+			Score      float64
+			Enrollment struct {
+				ID int64 `json:"enrollment_id"`
+			}
+		}
 	}
+	if err := json.Unmarshal([]byte(d.Body), &e); err != nil {
+		return about, false, err
+	}
+	sequence, err := strconv.ParseInt(d.Headers["X-Service-Sequence"], 10, 64)
+	if err != nil {
+		return about, false, err
+	}
+	if !b.tried[e.ID] {
+		b.tried[e.ID] = true
+		student := e.Data.Email + e.Data.Student.Email
+		b.firsts[student] = append(b.firsts[student], first{e.ID, sequence})
+	}
+	if refused {
+		return about, false, nil
+	}
+	if at, seen := b.seen[e.ID]; seen {
+		b.again = append(b.again, repeat{at, d.ReceivedAt})
+		return about, false, nil
+	}
+	b.seen[e.ID] = d.ReceivedAt
+	about = event{e.Organization.Slug, e.Type, subject(e.Type, e.Data.ID, e.Data.Email, e.Data.UserID, e.Data.Enrollment.ID)}
+	if known {
+		b.events[about]++
+	}
+	if bodies {
+		if b.bodies[e.ID], err = canonical([]byte(d.Body)); err != nil {
+			return about, false, err
+		}
+	}
+	if e.Type == "result.final" && sequence > b.applied[about].sequence {
+		b.applied[about] = applied{sequence, e.Data.Score, e.ID}
+	}
+	return about, true, nil
+}
+
+// disorder finds a first attempt that came after one of a later event about the same student. A first attempt that failed
+// before it came is not looked at.
+func (b *inbox) disorder(failed map[string]bool) (found []string) {
+	for _, student := range slices.Sorted(maps.Keys(b.firsts)) {
+		var before first
+		for _, f := range b.firsts[student] {
+			if failed[f.id] {
+				continue
+			}
+			if f.sequence < before.sequence {
+				found = append(found, fmt.Sprintf("about %s: %s with the sequence %d after %s with %d", student, f.id, f.sequence, before.id, before.sequence))
+			}
+			before = f
+		}
+	}
+	return found
+}
+
+// boxes reads what was received by URLs that are well, or that fail now and then, by the name of the log and the path.
+func (c *checker) boxes() (map[string]*inbox, error) {
 	got := map[string]*inbox{}
-	for _, name := range []string{"received.jsonl", "received-far.jsonl"} {
-		if name == "received-far.jsonl" && c.distant == nil {
+	for _, name := range []string{nearLog, farLog} {
+		if name == farLog && c.distant == nil {
 			continue
 		}
 		err := readLines(filepath.Join(c.dir, name), func(d stack.Received) error {
@@ -96,51 +135,117 @@ func (c *checker) webhooks(ctx context.Context) error {
 			if d.Invalid != "" {
 				c.report.find("an event at %s is not as its schema says: %s: %s", d.Path, d.Invalid, d.Body)
 			}
-			if strings.HasSuffix(d.Path, "/healthy") {
-				box := name + d.Path
-				if got[box] == nil {
-					got[box] = &inbox{org: strings.Split(d.Path, "/")[1], seen: map[string]bool{}, events: map[event]int{}, applied: map[event]applied{}}
-				}
-				return got[box].take(d)
+			if !strings.HasSuffix(d.Path, "/healthy") && !strings.HasSuffix(d.Path, "/flaky") {
+				return nil
 			}
-			return nil
+			box := got[name+d.Path]
+			if box == nil {
+				box = newInbox(d.Path)
+				got[name+d.Path] = box
+			}
+			id := d.Headers["X-Service-Delivery"]
+			_, known := c.events[id]
+			if !known && !slices.ContainsFunc(c.report.restores, func(r restored) bool { return r.has(d.ReceivedAt) }) {
+				c.report.find("no row knows an event that %s received at %s: %s", d.Path, d.ReceivedAt, d.Body)
+			}
+			about, accepted, err := box.take(d, c.refused(box, d), known, name == nearLog && slices.Contains(c.watched, box.org))
+			if at, named := c.model.at[about]; accepted && named && name == nearLog && !box.flaky && known {
+				c.report.arrived(at, d.ReceivedAt)
+			}
+			return err
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
+	}
+	return got, nil
+}
+
+// refused says whether a flaky URL failed that request. Its answers were as this says but for a moment around the time from
+// which on none fails.
+func (c *checker) refused(b *inbox, d stack.Received) bool {
+	return b.flaky && d.ReceivedAt.Before(*c.healed.Load()) && refuses(d.Headers["X-Service-Signature"])
+}
+
+// webhooks holds what URLs received against what the model owes them.
+func (c *checker) webhooks(ctx context.Context) error {
+	task, err := c.pending(ctx)
+	if err != nil {
+		return err
 	}
 	superseded, err := c.superseded(ctx)
 	if err != nil {
 		return err
 	}
-	total, twice := 0, 0
-	for _, name := range slices.Sorted(maps.Keys(got)) {
-		box := got[name]
-		for id, e := range superseded[strings.TrimPrefix(strings.TrimPrefix(name, "received.jsonl"), "received-far.jsonl")] {
-			if !box.seen[id] {
+	var have, want []string
+	total, twice, because := 0, 0, 0
+	for _, name := range slices.Sorted(maps.Keys(c.received)) {
+		box := c.received[name]
+		for id, e := range superseded[pathOf(name)] {
+			if _, seen := box.seen[id]; !seen {
 				box.events[e]++
 			}
 		}
-		c.states(name, box)
-		var have, want []string
 		for e, n := range box.events {
-			have = append(have, fmt.Sprintf("%s %s × %d", e.kind, e.subject, n))
+			have = append(have, fmt.Sprintf("%s: %s %s × %d", name, e.kind, e.subject, n))
 		}
 		for e, n := range task {
 			if e.org == box.org {
-				want = append(want, fmt.Sprintf("%s %s × %d", e.kind, e.subject, n))
+				want = append(want, fmt.Sprintf("%s: %s %s × %d", name, e.kind, e.subject, n))
 			}
 		}
-		c.same("subjects of events at "+name, have, want)
 		total += len(box.seen)
-		twice += box.twice
+		for _, r := range box.again {
+			if slices.ContainsFunc(c.report.restores, func(w restored) bool { return w.has(r.first) && !r.again.Before(w.to) }) {
+				because++
+			} else {
+				twice++
+			}
+		}
 	}
-	if len(got) == 0 {
+	c.same("subjects of events at URLs", have, want)
+	if len(c.received) == 0 {
 		c.report.find("no healthy URL received anything")
 	}
-	c.report.checked("events received by healthy URLs", total)
-	c.report.checked("of them received twice", twice)
+	c.report.counted("URLs that received them", len(c.received))
+	c.report.counted("events that they accepted", total)
+	c.report.counted("of them sent again because a restore forgot it", because)
+	c.report.twice(total, twice)
 	return nil
+}
+
+// pathOf is the path of an inbox's name.
+func pathOf(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, nearLog), farLog)
+}
+
+// order holds that first attempts about a student come in the order of their sequences.
+func (c *checker) order(ctx context.Context) error {
+	failed := map[string]map[string]bool{}
+	rows, err := c.db.Query(ctx, `
+		SELECT DISTINCT regexp_replace(e.url, '^https?://[^/]+', ''), 'evt_' || replace(j.event_id::text, '-', '')
+		FROM webhook_journal j JOIN webhook_endpoints e ON e.id = j.endpoint_id
+		WHERE j.outcome = 'retry' AND e.url LIKE '%/healthy'`)
+	if err != nil {
+		return err
+	}
+	var path, id string
+	_, err = pgx.ForEachRow(rows, []any{&path, &id}, func() error {
+		if failed[path] == nil {
+			failed[path] = map[string]bool{}
+		}
+		failed[path][id] = true
+		return nil
+	})
+	students := 0
+	for name, box := range c.received {
+		students += len(box.firsts)
+		for _, found := range box.disorder(failed[pathOf(name)]) {
+			c.report.find("first attempts at %s: %s", name, found)
+		}
+	}
+	c.report.checked("students at URLs whose first attempts came in order", students)
+	return err
 }
 
 // superseded are, by URL path and event, the results that were not sent to a URL any more, because it had
@@ -166,26 +271,34 @@ func (c *checker) superseded(ctx context.Context) (map[string]map[string]event, 
 		found[path][id] = e
 		return nil
 	})
-	c.report.checked("results that a newer one superseded", int(n.RowsAffected()))
+	c.report.counted("results that a newer one superseded", int(n.RowsAffected()))
 	return found, err
 }
 
-// states holds what a receiver has that stores results by their id and passes over late events against
-// the model, which is held against GET /results/ as well.
-func (c *checker) states(name string, box *inbox) {
+// states holds what receivers have that store results by their id and pass over late events against the model, which
+// is held against GET /results/ as well.
+func (c *checker) states(context.Context) error {
 	var have, want []string
-	for e, a := range box.applied {
-		have = append(have, fmt.Sprintf("%s: %v", e.subject, a.score))
-	}
-	for e, score := range c.model.scores {
-		if e.org == box.org {
-			want = append(want, fmt.Sprintf("%s: %v", e.subject, score))
+	for _, name := range slices.Sorted(maps.Keys(c.received)) {
+		box := c.received[name]
+		for e, a := range box.applied {
+			if _, known := c.events[a.id]; known || !c.model.touched[e] {
+				have = append(have, fmt.Sprintf("%s: %s: %v", name, e.subject, a.score))
+			}
+		}
+		for e, score := range c.model.scores {
+			if a, has := box.applied[e]; e.org == box.org {
+				if _, known := c.events[a.id]; known || !has || !c.model.touched[e] {
+					want = append(want, fmt.Sprintf("%s: %s: %v", name, e.subject, score))
+				}
+			}
 		}
 	}
-	c.same("results as stored from events at "+name, have, want)
+	c.same("results as receivers have them that store them by their id", have, want)
+	return nil
 }
 
-// pending are the model's events, with students of rosters by id, and the first tests of plans.
+// pending are the model's events, and the first tests of plans.
 func (c *checker) pending(ctx context.Context) (map[event]int, error) {
 	task := maps.Clone(c.model.events)
 	plans, err := c.rows(ctx, `SELECT o.slug || ' ' || a.id FROM assignments a JOIN organizations o ON o.id = a.organization_id WHERE a.source = 'plan'`)
@@ -194,56 +307,6 @@ func (c *checker) pending(ctx context.Context) (map[event]int, error) {
 		task[event{org, "assignment.created", "assignment test-assignment:" + id}]++
 	}
 	return task, err
-}
-
-// inbox is what one URL received.
-type inbox struct {
-	org    string
-	seen   map[string]bool
-	twice  int
-	events map[event]int
-
-	applied map[event]applied // results, by what was received
-}
-
-// applied is the newest state of a result.
-type applied struct {
-	sequence int64
-	score    float64
-}
-
-func (b *inbox) take(d stack.Received) error {
-	var e struct {
-		ID, Type     string
-		Organization struct{ Slug string }
-		Data         struct {
-			ID         string
-			UserID     int64 `json:"user_id"`
-			Email      string
-			Score      float64
-			Enrollment struct {
-				ID int64 `json:"enrollment_id"`
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(d.Body), &e); err != nil {
-		return err
-	}
-	if b.seen[e.ID] {
-		b.twice++
-		return nil
-	}
-	b.seen[e.ID] = true
-	about := event{e.Organization.Slug, e.Type, subject(e.Type, e.Data.ID, e.Data.Email, e.Data.UserID, e.Data.Enrollment.ID)}
-	b.events[about]++
-	if e.Type != "result.final" {
-		return nil
-	}
-	sequence, err := strconv.ParseInt(d.Headers["X-Service-Sequence"], 10, 64)
-	if sequence > b.applied[about].sequence {
-		b.applied[about] = applied{sequence, e.Data.Score}
-	}
-	return err
 }
 
 // subject names of whom an event speaks as the model does.
@@ -260,23 +323,4 @@ func subject(kind, id, email string, user, enrollment int64) string {
 	default:
 		return "result " + id
 	}
-}
-
-// switches holds that URLs that are never well are off after exactly fifty failures, or not yet there.
-func (c *checker) switches(ctx context.Context) error {
-	bad, err := c.rows(ctx, `
-		SELECT format('%s: on: %s, %s failures in a row, %s attempts: %s', e.url, e.switched_on, h.consecutive_failures, count(a.*),
-		              string_agg(a.outcome || ' ' || a.cause || ' ' || coalesce(a.response_status, 0) || ' in ' || a.duration_us / 1000 || ' ms', ', ' ORDER BY a.started_at DESC) FILTER (WHERE a.outcome = 'delivered'))
-		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id LEFT JOIN webhook_journal a ON a.endpoint_id = e.id AND a.outcome IS NOT NULL
-		WHERE e.url NOT LIKE '%/healthy' GROUP BY e.id, h.endpoint_id
-		HAVING NOT (NOT e.switched_on AND h.consecutive_failures = 50 AND count(a.*) = 50 OR e.switched_on AND h.consecutive_failures < 50 AND count(a.*) = h.consecutive_failures)`)
-	for _, line := range bad {
-		c.report.find("%s", line)
-	}
-	var off int
-	if err == nil {
-		err = c.db.QueryRow(ctx, `SELECT count(*) FROM webhook_endpoints WHERE NOT switched_on`).Scan(&off)
-	}
-	c.report.checked("URLs switched off, each at its fiftieth failure", off)
-	return err
 }

@@ -5,18 +5,23 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// The organizations: students of the first two are onboarded one by one, those of the third come
-// from files.
-var schools = []string{"alpha", "beta", "gamma"}
+// schools are the organizations with a part of their own: the first two are neighbours, students of the third come
+// from files, and those of the fourth from an LMS, which wants their marks.
+var schools = []string{"alpha", "beta", "gamma", "delta"}
 
-const rosterSchool = "gamma"
+const rosterSchool, lmsSchool = "gamma", "delta"
+
+const (
+	watched = 6  // organizations whose lists and feed are followed
+	distant = 20 // organizations with a URL behind the slow network, and one that fails three times in ten
+)
 
 // load is everyone who calls.
 type load struct {
@@ -24,11 +29,19 @@ type load struct {
 	options options
 	report  *report
 	journal *journal
+	orgs    []string
 	keys    map[string]string
 	items   []int64 // tests that can be assigned
+	clients []*partner
+	files   *registrar
 	readers []*reader
+	lms     *lms
+	years   *years
 
 	neighbours *neighbours
+
+	gate  sync.RWMutex // held by those whose calls a restore may lose, for the length of a step
+	still sync.RWMutex // by those who pause for a restore
 
 	over, shut  atomic.Bool
 	calls, read sync.WaitGroup
@@ -39,7 +52,10 @@ func newLoad(ctx context.Context, s *site, o options, r *report) (*load, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &load{site: s, options: o, report: r, journal: j, keys: map[string]string{}}
+	l := &load{site: s, options: o, report: r, journal: j, keys: map[string]string{}, orgs: slices.Clone(schools)}
+	for n := len(l.orgs); n < o.organizations; n++ {
+		l.orgs = append(l.orgs, fmt.Sprintf("school-%d", n+1))
+	}
 	return l, l.seed(ctx)
 }
 
@@ -50,24 +66,8 @@ func (l *load) caller(n uint64) *caller {
 // seed makes the organizations with keys, tests and URLs, good and bad.
 func (l *load) seed(ctx context.Context) error {
 	c := l.caller(0)
-	for _, org := range schools {
-		var key struct{ Key string }
-		for _, r := range []request{
-			{method: http.MethodPut, path: "organizations/" + org, body: fmt.Sprintf(`{"name": %q, "language_tests_enabled": true}`, org)},
-			{method: http.MethodPost, path: "organizations/" + org + "/api-keys", body: `{"name": "Soak", "access": "full"}`},
-			{method: http.MethodPut, path: "organizations/" + org + "/staff/owner@" + org + "-school.org", body: `{"first_name": "Olive", "last_name": "Owner", "role": "owner", "password": "a long pass phrase 7"}`},
-			{method: http.MethodPut, path: "organizations/" + org + "/roster-sources/sis", body: `{"authoritative_enabled": true}`},
-		} {
-			var into any
-			if r.method == http.MethodPost {
-				into = &key
-			}
-			if _, err := c.ask(ctx, r, into); err != nil {
-				return err
-			}
-		}
-		l.keys[org] = key.Key
-		if err := l.addURLs(ctx, c, org); err != nil {
+	for n, org := range l.orgs {
+		if err := l.found(ctx, c, org, n); err != nil {
 			return err
 		}
 	}
@@ -80,30 +80,99 @@ func (l *load) seed(ctx context.Context) error {
 		}
 		l.items = append(l.items, item.ID)
 	}
-	return nil
+	if err := l.crowd(ctx); err != nil {
+		return err
+	}
+	var err error
+	if l.lms, err = newLMS(ctx, l, c); err != nil {
+		return err
+	}
+	l.years, err = newYears(ctx, l, c)
+	return err
 }
 
-// addURLs gives an organization a healthy URL on each receiver, and some that are not well.
-func (l *load) addURLs(ctx context.Context, c *caller, org string) error {
-	bases := map[string]interface{ Trust(path, secret string) }{}
-	for _, name := range []string{"healthy", "fails", "hangs", "drips"} {
-		bases[l.site.receiver.URL("/"+org+"/"+name)] = l.site.receiver
+// found makes the n-th organization.
+func (l *load) found(ctx context.Context, c *caller, org string, n int) error {
+	requests := []request{
+		{method: http.MethodPut, path: "organizations/" + org, body: fmt.Sprintf(`{"name": %q, "language_tests_enabled": true}`, org)},
+		{method: http.MethodPost, path: "organizations/" + org + "/api-keys", body: `{"name": "Soak", "access": "full"}`},
 	}
-	if l.site.distant != nil {
-		bases[l.site.distant.URL("/"+org+"/healthy")] = l.site.distant
+	if n < len(schools) {
+		requests = append(requests,
+			request{method: http.MethodPut, path: "organizations/" + org + "/staff/owner@" + org + "-school.org", body: `{"first_name": "Olive", "last_name": "Owner", "role": "owner", "password": "a long pass phrase 7"}`},
+			request{method: http.MethodPut, path: "organizations/" + org + "/roster-sources/sis", body: `{"authoritative_enabled": true}`})
 	}
-	for address, receiver := range bases {
-		var made struct {
-			Secret string `json:"signing_secret"`
+	var key struct{ Key string }
+	for _, r := range requests {
+		var into any
+		if r.method == http.MethodPost {
+			into = &key
 		}
-		if _, err := c.ask(ctx, request{method: http.MethodPost, path: "organizations/" + org + "/webhook-endpoints", body: fmt.Sprintf(`{"url": %q}`, address)}, &made); err != nil {
+		if _, err := c.ask(ctx, r, into); err != nil {
 			return err
 		}
-		u, err := url.Parse(address)
+	}
+	l.keys[org] = key.Key
+	return l.addURLs(ctx, c, org, n)
+}
+
+// addURLs gives the n-th organization a healthy URL, some of them one far away and one that fails now and then, the first
+// ones some that are not well, and all together those that hang.
+func (l *load) addURLs(ctx context.Context, c *caller, org string, n int) error {
+	paths := []string{"/healthy"}
+	if n < distant {
+		paths = append(paths, "/flaky")
+	}
+	if n < len(schools) {
+		paths = append(paths, "/fails", "/drips")
+	}
+	for i := range 3 {
+		if i*len(l.orgs)+n < l.options.hanging {
+			paths = append(paths, fmt.Sprintf("/%d/hangs", i))
+		}
+	}
+	for _, path := range paths {
+		if err := l.addURL(ctx, c, org, l.site.receiver.URL("/"+org+path), "/"+org+path, l.site.receiver); err != nil {
+			return err
+		}
+	}
+	if l.site.distant == nil || n >= distant {
+		return nil
+	}
+	path := "/" + org + "/healthy"
+	return l.addURL(ctx, c, org, l.site.distant.URL(path), path, l.site.distant)
+}
+
+func (l *load) addURL(ctx context.Context, c *caller, org, address, path string, receiver interface{ Trust(path, secret string) }) error {
+	var made struct {
+		Secret string `json:"signing_secret"`
+	}
+	_, err := c.ask(ctx, request{method: http.MethodPost, path: "organizations/" + org + "/webhook-endpoints", body: fmt.Sprintf(`{"url": %q}`, address)}, &made)
+	receiver.Trust(path, made.Secret)
+	return err
+}
+
+// crowd adds the URLs that are missing from the number, ten to an organization in which nothing happens.
+func (l *load) crowd(ctx context.Context) error {
+	var there int
+	if err := l.site.db.QueryRow(ctx, `SELECT count(*) FROM webhook_endpoints`).Scan(&there); err != nil {
+		return err
+	}
+	const atOnce = 500 // each organization makes a sequence, which takes locks
+	for from, all := 1, (l.options.urls-there+9)/10; from <= all; from += atOnce {
+		_, err := l.site.db.Exec(ctx, `
+			WITH o AS (
+				INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
+					visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+				SELECT 'idle-' || i, 'Idle', true, 6, 7, 0, 10, true, 7, now(), now() FROM generate_series($1::int, $2::int) AS i RETURNING id
+			), e AS (
+				INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at)
+				SELECT o.id, slot, 'https://hooks.idle.org/' || slot, now(), now() FROM o, generate_series(1, 10) AS slot RETURNING id
+			)
+			INSERT INTO webhook_health (endpoint_id) SELECT id FROM e`, from, min(from+atOnce-1, all))
 		if err != nil {
 			return err
 		}
-		receiver.Trust(u.Path, made.Secret)
 	}
 	return nil
 }
@@ -111,17 +180,31 @@ func (l *load) addURLs(ctx context.Context, c *caller, org string) error {
 // start lets the clients and the readers go; stop and stopReaders let them come to an end.
 func (l *load) start(ctx context.Context) {
 	for n := range l.options.clients {
-		p := &partner{load: l, call: l.caller(uint64(n) + 1), number: n, org: schools[n%2], model: newModel()}
-		l.calls.Go(func() { l.loop(ctx, p.call, p.step) })
+		p := &partner{load: l, call: l.caller(uint64(n) + 1), number: n, model: newModel(), at: map[string]string{}}
+		for i, org := range l.orgs {
+			if i%l.options.clients == n && org != rosterSchool && org != lmsSchool {
+				p.orgs = append(p.orgs, org)
+			}
+		}
+		if len(p.orgs) == 0 {
+			p.orgs = schools[:1]
+		}
+		l.clients = append(l.clients, p)
+		l.run(ctx, &l.gate, p.call, p.step)
 	}
+	l.clients = append(l.clients, l.lms.grader)
+	l.run(ctx, &l.gate, l.lms.grader.call, l.lms.step)
 	l.neighbours = newNeighbours(l)
-	l.calls.Go(func() { l.loop(ctx, l.neighbours.first.call, l.neighbours.step) })
-	r := &registrar{load: l, call: l.caller(1000), model: newModel()}
-	l.calls.Go(func() { l.loop(ctx, r.call, r.step) })
-	for n, org := range schools {
-		reader := &reader{load: l, call: l.caller(2000 + uint64(n)), org: org, last: map[string]float64{}}
-		l.readers = append(l.readers, reader)
-		l.read.Go(func() { reader.follow(ctx) })
+	l.run(ctx, &l.still, l.neighbours.first.call, l.neighbours.step)
+	l.files = &registrar{load: l, call: l.caller(filesClient), model: newModel()}
+	l.run(ctx, &l.gate, l.files.call, l.files.step)
+	l.years.start(ctx)
+	for n, org := range l.orgs[:min(watched, len(l.orgs))] {
+		for i, list := range []string{"results", "students", "assignments", "events"} {
+			reader := newReader(l, l.caller(2000+uint64(4*n+i)), org, list)
+			l.readers = append(l.readers, reader)
+			l.read.Go(func() { reader.follow(ctx) })
+		}
 	}
 }
 
@@ -135,23 +218,29 @@ func (l *load) stopReaders() {
 	l.read.Wait()
 }
 
-func (l *load) loop(ctx context.Context, c *caller, step func(ctx context.Context) error) {
-	for !l.over.Load() {
-		if err := step(ctx); err != nil {
+// run calls step again and again, with a pause between, each time with the lock.
+func (l *load) run(ctx context.Context, lock *sync.RWMutex, c *caller, step func(ctx context.Context) error) {
+	l.calls.Go(func() {
+		for !l.over.Load() {
+			lock.RLock()
+			err := step(ctx)
+			lock.RUnlock()
 			if ctx.Err() != nil {
 				return
 			}
-			l.report.find("a call: %v", err)
+			if err != nil {
+				l.report.find("a call: %v", err)
+			}
+			if pause(ctx, time.Duration(c.rand.Int64N(2*int64(l.options.pause)+1))) != nil {
+				return
+			}
 		}
-		if pause(ctx, time.Duration(c.rand.Int64N(2*int64(l.options.pause)+1))) != nil {
-			return
-		}
-	}
+	})
 }
 
 // accepted writes the call down, tells it to the client's own model, and holds the answer against it.
-func (l *load) accepted(m *model, o op, a answer) error {
-	o.At, o.FirstAnswer = time.Now().UTC(), a.first
+func (l *load) accepted(client int, m *model, o op, a answer) error {
+	o.Client, o.At, o.FirstAnswer = client, time.Now().UTC(), a.first
 	l.report.accepted(o.Kind)
 	want := m.apply(o)
 	if o.FirstAnswer && o.said() != want {

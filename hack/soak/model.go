@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,6 +11,8 @@ type op struct {
 	At   time.Time `json:"at"` // when its answer came
 	Kind string    `json:"kind"`
 	Org  string    `json:"org"`
+
+	Client int `json:"client"` // whose call it was
 
 	Email   string   `json:"email,omitempty"`
 	Courses []string `json:"courses,omitempty"`
@@ -27,6 +30,7 @@ type op struct {
 	Session string  `json:"session,omitempty"`
 	Score   float64 `json:"score,omitempty"`
 	Linked  bool    `json:"linked,omitempty"` // the session hands in the assignment of the item
+	Marked  bool    `json:"marked,omitempty"` // an LMS is to get the score
 
 	People   []person `json:"people,omitempty"`
 	Snapshot bool     `json:"snapshot,omitempty"`
@@ -54,7 +58,13 @@ type model struct {
 	rosters  map[string]*school
 	events   map[event]int // how many different ones each organization's URLs are pending
 	scores   map[event]float64
+	marks    map[marked]float64  // the last score that an LMS is to have
+	at       map[event]time.Time // when the call was answered, of what happens once
+	touched  map[event]bool      // results whose last mark a restore has lost: who was sent it has it still
 }
+
+// marked is a session of a student of an LMS.
+type marked struct{ email, session string }
 
 // event says of what and of whom: "enrollment 17".
 type event struct{ org, kind, subject string }
@@ -79,8 +89,9 @@ type enrollment struct {
 }
 
 type session struct {
-	score float64
-	item  int64
+	score  float64
+	item   int64
+	marked bool
 }
 
 type school struct {
@@ -93,11 +104,15 @@ type pupil struct {
 }
 
 func newModel() *model {
-	return &model{students: map[string]*student{}, accounts: map[string]bool{}, rosters: map[string]*school{}, events: map[event]int{}, scores: map[event]float64{}}
+	return &model{students: map[string]*student{}, accounts: map[string]bool{}, rosters: map[string]*school{}, events: map[event]int{}, scores: map[event]float64{},
+		marks: map[marked]float64{}, touched: map[event]bool{}, at: map[event]time.Time{}}
 }
 
 func (m *model) owe(o op, kind, subject string, args ...any) {
-	m.events[event{o.Org, kind, fmt.Sprintf(subject, args...)}]++
+	e := event{o.Org, kind, fmt.Sprintf(subject, args...)}
+	if m.events[e]++; strings.HasSuffix(kind, ".created") || kind == "student.joined" {
+		m.at[e] = o.At
+	}
 }
 
 // apply does to the model what the call did to the site. It returns what the answer should have
@@ -114,12 +129,15 @@ func (m *model) apply(o op) (want string) {
 		m.score(o)
 	case "roster":
 		return m.roster(o)
-	case "empty snapshot": // is held for review: nothing changes
+	case "empty snapshot", opMoment, opRestored: // the first is held for review: nothing changes
 	default:
 		panic("the model knows no " + o.Kind)
 	}
 	return ""
 }
+
+// The journal has these as well: what is between them was undone by a restore.
+const opMoment, opRestored = "moment", "restored"
 
 // said is what an answer said, in the words of apply.
 func (o op) said() string {
@@ -226,7 +244,7 @@ func (m *model) score(o op) {
 	if known && held.score == o.Score {
 		return
 	}
-	held.score, held.item = o.Score, o.Item
+	held.score, held.item, held.marked = o.Score, o.Item, o.Marked
 	if !known && o.Linked {
 		delete(s.open, o.Item)
 		s.finished++
@@ -234,7 +252,19 @@ func (m *model) score(o op) {
 	s.sessions[o.Session] = held
 	subject := "result test:" + o.Session
 	m.owe(o, "result.final", "%s", subject)
-	m.scores[event{o.Org, "result.final", subject}] = o.Score
+	result := event{o.Org, "result.final", subject}
+	m.scores[result] = o.Score
+	delete(m.touched, result)
+	if o.Marked {
+		m.marks[marked{o.Email, o.Session}] = o.Score
+	}
+}
+
+// lose notes a call that a restore has undone.
+func (m *model) lose(o op) {
+	if o.Kind == "score" {
+		m.touched[event{o.Org, "result.final", "result test:" + o.Session}] = true
+	}
 }
 
 // roster takes a file in. Whom the file brings for the first time has no id in the answer: people

@@ -40,8 +40,8 @@ const (
 
 func newNeighbours(l *load) *neighbours {
 	c, m := l.caller(3000), newModel()
-	return &neighbours{first: &partner{load: l, call: c, number: 3000, org: schools[0], model: m},
-		second: &partner{load: l, call: c, number: 3001, org: schools[1], model: m}}
+	return &neighbours{first: &partner{load: l, call: c, number: 3000, org: schools[0], model: m, at: map[string]string{}},
+		second: &partner{load: l, call: c, number: 3001, org: schools[1], model: m, at: map[string]string{}}}
 }
 
 func (n *neighbours) step(ctx context.Context) error {
@@ -151,7 +151,7 @@ func (v *visitor) try(ctx context.Context, path string, form url.Values) (int, s
 	if form != nil {
 		method, text = http.MethodPost, form.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, method, v.site.settings[0].PublicURL()+path, strings.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, v.site.servers[0].PublicURL()+path, strings.NewReader(text))
 	if err != nil {
 		return 0, "", err
 	}

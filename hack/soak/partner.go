@@ -18,9 +18,11 @@ type partner struct {
 
 	call   *caller
 	number int
-	org    string
+	org    string   // that the step is about
+	orgs   []string // that it calls for
 	model  *model
-	emails []string // of its students
+	emails []string          // of its students
+	at     map[string]string // their organizations
 }
 
 func (p *partner) chance(of float64) bool { return p.call.rand.Float64() < of }
@@ -30,6 +32,7 @@ func (p *partner) step(ctx context.Context) error {
 		return p.onboard(ctx)
 	}
 	email := p.emails[p.call.rand.IntN(len(p.emails))]
+	p.org = p.at[email]
 	s := p.model.students[p.org+" "+email]
 	steps := []func(context.Context, string, *student) error{p.again, p.again, p.extend, p.extend, p.lookUp, p.lookUp}
 	if !s.hasPlan {
@@ -41,7 +44,8 @@ func (p *partner) step(ctx context.Context) error {
 var courseTypes = []string{"ielts", "toefl", "sat", "gre"}
 
 func (p *partner) onboard(ctx context.Context) error {
-	email := fmt.Sprintf("s%d.%d@%s-school.org", p.number, len(p.emails), p.org)
+	p.org = p.orgs[p.call.rand.IntN(len(p.orgs))]
+	email := fmt.Sprintf("s%d.%d.%x@%s-school.org", p.number, len(p.emails), p.call.rand.Uint32(), p.org) // nobody whom a restore forgot
 	o := op{Kind: "provision", Org: p.org, Email: email, Months: 1 + p.call.rand.IntN(6), Quiet: p.chance(0.3)}
 	for _, n := range p.call.rand.Perm(len(courseTypes))[:p.call.rand.IntN(4)] {
 		o.Courses = append(o.Courses, courseTypes[n])
@@ -55,8 +59,14 @@ func (p *partner) onboard(ctx context.Context) error {
 	if _, err := p.provision(ctx, o); err != nil {
 		return err
 	}
-	p.emails = append(p.emails, email)
+	p.emails, p.at[email] = append(p.emails, email), p.org
 	return nil
+}
+
+// rewind has the client know what is left after a restore.
+func (p *partner) rewind(m *model) {
+	p.model = m
+	p.emails = slices.DeleteFunc(p.emails, func(email string) bool { return m.students[p.at[email]+" "+email] == nil })
 }
 
 // again names courses of before, and perhaps one more.
@@ -128,7 +138,7 @@ func (p *partner) provision(ctx context.Context, o op) (link string, err error) 
 		o.Enrollments[e.CourseType] = e.ID
 		o.Actions = append(o.Actions, e.Action)
 	}
-	return got.Link, p.accepted(p.model, o, a)
+	return got.Link, p.accepted(p.number, p.model, o, a)
 }
 
 // lookUp reads the student and holds the answer against the client's model: what was answered can
@@ -179,7 +189,7 @@ func (p *partner) suspend(ctx context.Context, email string, s *student) error {
 		if err != nil {
 			return err
 		}
-		return p.accepted(p.model, o, a)
+		return p.accepted(p.number, p.model, o, a)
 	}
 	return nil
 }
@@ -198,9 +208,16 @@ func (p *partner) assign(ctx context.Context, email string, s *student) error {
 		return nil
 	}
 	o := op{Kind: "assign", Org: p.org, Email: email, User: s.user, Item: p.items[p.call.rand.IntN(len(p.items))]}
-	body := map[string]any{"user_id": s.user, "kind": "test", "item_id": o.Item}
 	if _, open := s.open[o.Item]; !open && p.chance(0.2) {
 		o.Due = true
+	}
+	return p.give(ctx, o)
+}
+
+// give assigns a test.
+func (p *partner) give(ctx context.Context, o op) error {
+	body := map[string]any{"user_id": o.User, "kind": "test", "item_id": o.Item}
+	if o.Due {
 		body["due_date"] = time.Now().UTC().Add(4 * time.Minute).Format(time.RFC3339)
 	}
 	text, err := json.Marshal(body)
@@ -219,29 +236,39 @@ func (p *partner) assign(ctx context.Context, email string, s *student) error {
 		return err
 	}
 	o.Created, o.Assignment = got.Created, got.Assignment.ID
-	return p.accepted(p.model, o, a)
+	return p.accepted(p.number, p.model, o, a)
 }
 
 // score finishes a test, practised or assigned, or marks one again.
 func (p *partner) score(ctx context.Context, email string, s *student) error {
 	o := op{Kind: "score", Org: p.org, Email: email, Score: float64(p.call.rand.IntN(19)) / 2}
-	body := map[string]any{"organization": p.org, "state": "finished", "score": o.Score}
 	sessions, open := slices.Sorted(maps.Keys(s.sessions)), slices.Sorted(maps.Keys(s.open))
 	switch {
 	case len(sessions) > 0 && p.chance(0.3):
 		o.Session = sessions[p.call.rand.IntN(len(sessions))]
-		o.Item = s.sessions[o.Session].item
+		o.Item, o.Marked = s.sessions[o.Session].item, s.sessions[o.Session].marked
 	case len(open) > 0 && p.chance(0.7):
 		o.Item, o.Linked = open[p.call.rand.IntN(len(open))], true
 		if s.due[o.Item] {
 			return nil // is to become overdue
 		}
-		body["assignment_id"] = s.open[o.Item]
+	case p.org == lmsSchool: // which goes by one session of a student
+		o.Session = sessions[0]
+		o.Item, o.Marked = s.sessions[o.Session].item, s.sessions[o.Session].marked
 	default:
 		o.Item = p.items[p.call.rand.IntN(len(p.items))]
 	}
+	return p.finish(ctx, o, s)
+}
+
+// finish reports the score of a session, of a new one unless it is named.
+func (p *partner) finish(ctx context.Context, o op, s *student) error {
+	body := map[string]any{"organization": o.Org, "state": "finished", "score": o.Score}
+	if o.Linked {
+		body["assignment_id"] = s.open[o.Item]
+	}
 	if o.Session == "" {
-		o.Session = fmt.Sprintf("%s-%d-%x", p.org, p.number, p.call.rand.Uint64())
+		o.Session = fmt.Sprintf("%s-%d-%x", o.Org, p.number, p.call.rand.Uint64())
 		body["user_id"], body["item_id"] = s.user, o.Item
 	}
 	text, err := json.Marshal(body)
@@ -263,5 +290,5 @@ func (p *partner) score(ctx context.Context, email string, s *student) error {
 	if strings.Contains(string(a.body), `"error"`) && r.path == "work" {
 		return fmt.Errorf("%s: %s", r.body, a.body)
 	}
-	return p.accepted(p.model, o, a)
+	return p.accepted(p.number, p.model, o, a)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 )
 
+const filesClient = 1000
+
 // registrar sends a school's file again and again, with people who come, go and come back.
 type registrar struct {
 	*load
@@ -51,7 +53,7 @@ func (g *registrar) step(ctx context.Context) error {
 		return fmt.Errorf("a roster that no guard concerns: %s", a.body)
 	}
 	o.Counts = got.Counts
-	return g.accepted(g.model, o, a)
+	return g.accepted(filesClient, g.model, o, a)
 }
 
 func (g *registrar) upload(snapshot bool, file string) request {
@@ -71,5 +73,5 @@ func (g *registrar) emptySnapshot(ctx context.Context) error {
 	if a.status != http.StatusAccepted {
 		return fmt.Errorf("an empty snapshot was answered %d: %s", a.status, a.body)
 	}
-	return g.accepted(g.model, op{Kind: "empty snapshot", Org: rosterSchool}, a)
+	return g.accepted(filesClient, g.model, op{Kind: "empty snapshot", Org: rosterSchool}, a)
 }

@@ -35,7 +35,7 @@ func Root() (string, error) {
 func Build(ctx context.Context, root string) (string, error) {
 	bin := filepath.Join(root, "bin")
 	args := []string{"build", "-o", bin + string(filepath.Separator)}
-	for _, name := range []string{"api-server", "worker", "webhook-sender", "operator"} {
+	for _, name := range []string{"api-server", "worker", "webhook-sender", "operator", "operator/kubectl-registrar"} {
 		if _, err := os.Stat(filepath.Join(root, name, "main.go")); err == nil {
 			args = append(args, "./"+name)
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-const patroniStartsWithin = 2 * time.Minute
+const patroniStartsWithin = 5 * time.Minute
 
 // PatroniOptions say what to run and where.
 type PatroniOptions struct {
@@ -26,6 +26,9 @@ type PatroniOptions struct {
 
 	// DiskSize is how large each node's disk is, as mount says it: "400m". It takes root. "": as large as that of Dir.
 	DiskSize string
+
+	// Parameters of PostgreSQL, stronger than those that are meant otherwise.
+	Parameters map[string]string
 }
 
 // Patroni is a PostgreSQL with standbys, of which Patroni makes one the primary when the primary is lost,
@@ -35,8 +38,10 @@ type Patroni struct {
 	Etcd, Proxy *Program
 	Nodes       []*PatroniNode
 
-	dir   string
-	proxy int
+	options PatroniOptions
+	dir     string
+	proxy   int
+	etcd    string // its address
 }
 
 // PatroniNode is one server.
@@ -63,7 +68,7 @@ func patroniParts(ctx context.Context) (patroni, etcd, haproxy string, err error
 // StartPatroni starts all parts and returns once the address leads to a primary that has a standby. What
 // was started is in the result also when an error comes with it.
 func StartPatroni(ctx context.Context, o PatroniOptions) (*Patroni, error) {
-	p := &Patroni{dir: o.Dir}
+	p := &Patroni{options: o, dir: o.Dir}
 	patroni, etcd, haproxy, err := patroniParts(ctx)
 	if err != nil {
 		return p, err
@@ -75,7 +80,7 @@ func StartPatroni(ctx context.Context, o PatroniOptions) (*Patroni, error) {
 	if err := o.User.own(o.Dir); err != nil {
 		return p, err
 	}
-	p.proxy = ports[2]
+	p.proxy, p.etcd = ports[2], httpURL(ports[0])
 	clients, peers := httpURL(ports[0]), httpURL(ports[1])
 	p.Etcd = p.program("etcd", etcd, o.User, "--name=default", "--data-dir="+filepath.Join(o.Dir, "etcd"),
 		"--listen-client-urls="+clients, "--advertise-client-urls="+clients,
@@ -186,6 +191,9 @@ func (n *PatroniNode) HealNetwork() {
 	}
 }
 
+// HasDisks says whether the nodes have disks of a limited size.
+func (p *Patroni) HasDisks() bool { return p.options.DiskSize != "" }
+
 // FillDisk leaves no room on the node's disk, and has PostgreSQL use up what it reserved for its log.
 func (n *PatroniNode) FillDisk(ctx context.Context) error {
 	f, err := os.Create(n.filler())
@@ -215,6 +223,9 @@ func (n *PatroniNode) filler() string { return filepath.Join(n.disk, "filler") }
 func (p *Patroni) configure(n *PatroniNode, o PatroniOptions) (file string, err error) {
 	type section map[string]any
 	parameters := section{"max_connections": 200, "fsync": "off", "unix_socket_directories": o.Dir, "min_wal_size": "32MB", "max_wal_size": "64MB"}
+	for name, value := range o.Parameters {
+		parameters[name] = value
+	}
 	text, err := json.MarshalIndent(section{
 		"scope": "registrar", "name": n.Name,
 		"restapi": section{"listen": hostPort(n.rest), "connect_address": n.health.Address()},

@@ -44,7 +44,7 @@ type ReceiverOptions struct {
 	Certs   Certs
 	Listen  func(ctx context.Context, addr string) (net.Listener, error) // nil: on this machine's own network
 	LogFile string                                                       // one JSON line a request is appended; "" for none
-	Respond Respond                                                      // nil: RespondByPath
+	Respond Respond                                                      // nil: respondByPath
 	Forget  bool                                                         // keep no journal in memory, for a receiver that runs for days
 }
 
@@ -90,9 +90,9 @@ func Drip(interval time.Duration) Respond {
 	}
 }
 
-// RespondByPath lets a URL choose its own fate: …/status/503 answers 503, …/hang never answers,
+// respondByPath lets a URL choose its own fate: …/status/503 answers 503, …/hang never answers,
 // everything else is 200.
-func RespondByPath(w http.ResponseWriter, r *http.Request) {
+func respondByPath(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/hang") {
 		Hang(w, r)
 		return
@@ -116,7 +116,7 @@ func StartReceiver(ctx context.Context, o ReceiverOptions) (*Receiver, error) {
 		}
 	}
 	if o.Respond == nil {
-		o.Respond = RespondByPath
+		o.Respond = respondByPath
 	}
 	rc.SetRespond(o.Respond)
 	if o.Listen == nil {

@@ -174,6 +174,12 @@ func (r *Redis) do(ctx context.Context, command string, more ...any) (any, error
 	return answer, nil
 }
 
+// Empty forgets all that the server has.
+func (r *Redis) Empty(ctx context.Context) error {
+	_, err := r.do(ctx, "FLUSHALL")
+	return err
+}
+
 // Disconnect ends the connections of all clients.
 func (r *Redis) Disconnect(ctx context.Context) error {
 	for _, kind := range []string{"normal", "pubsub"} {
@@ -205,9 +211,9 @@ type RedisTLS struct {
 	client   *tls.Config
 }
 
-// NewRedisTLS makes one in dir. Servers that use it take no connections without TLS, and none
+// newRedisTLS makes one in dir. Servers that use it take no connections without TLS, and none
 // without a client certificate.
-func NewRedisTLS(dir string) (*RedisTLS, error) {
+func newRedisTLS(dir string) (*RedisTLS, error) {
 	a, err := newAuthority(dir, "Registrar Redis authority")
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func StartRedisCluster(ctx context.Context, set RedisSet) (*RedisCluster, error)
 	defer cancel()
 	c := &RedisCluster{}
 	var err error
-	if c.TLS, err = NewRedisTLS(filepath.Join(set.Dir, "tls")); err != nil {
+	if c.TLS, err = newRedisTLS(filepath.Join(set.Dir, "tls")); err != nil {
 		return c, err
 	}
 	for i := range 6 {

@@ -51,7 +51,7 @@ func StartRedisSentinels(ctx context.Context, set RedisSet) (*RedisSentinels, er
 	defer cancel()
 	s := &RedisSentinels{}
 	var err error
-	if s.secure, err = NewRedisTLS(filepath.Join(set.Dir, "tls")); err != nil {
+	if s.secure, err = newRedisTLS(filepath.Join(set.Dir, "tls")); err != nil {
 		return s, err
 	}
 	for _, name := range []string{"primary", "replica"} {
@@ -150,4 +150,24 @@ func stopAll(servers []*Redis) error {
 		errs = append(errs, server.Stop())
 	}
 	return errors.Join(errs...)
+}
+
+// AwaitReplica returns once there is a primary that a replica follows, and the Sentinels could fail over again.
+func (s *RedisSentinels) AwaitReplica(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*redisSetStartsWithin)
+	defer cancel()
+	return retry(ctx, func(ctx context.Context) error {
+		primary, err := s.Primary(ctx)
+		if err != nil {
+			return err
+		}
+		for _, server := range s.Servers {
+			if server != primary {
+				if err := server.replicates(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return knowsTheOthers(s.Sentinels[0])(ctx)
+	})
 }

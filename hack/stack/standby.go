@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -108,6 +109,7 @@ type Relay struct {
 	to     string
 	open   map[net.Conn]bool
 	cut    chan struct{} // closed when the network is there again; nil while it is
+	slow   time.Duration // that each piece takes longer
 	closed chan struct{}
 }
 
@@ -152,11 +154,24 @@ func (r *Relay) Heal() {
 	}
 }
 
+// Slow has each piece of what is sent arrive so much later, one after the other; 0 ends it.
+func (r *Relay) Slow(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.slow = d
+}
+
 // await returns when the network is there, or the relay is closed.
 func (r *Relay) await() {
 	r.mu.Lock()
-	cut := r.cut
+	cut, slow := r.cut, r.slow
 	r.mu.Unlock()
+	if slow > 0 {
+		select {
+		case <-time.After(slow):
+		case <-r.closed:
+		}
+	}
 	if cut != nil {
 		select {
 		case <-cut:

@@ -111,10 +111,10 @@ const together = "-parallel=4"
 
 // split gives each module the arguments that concern it: all but the other one's packages.
 func split(args []string, check bool) []part {
-	var after, product, tools []string
-	flags := []string{"-vet=off", "-count=1"} // vet is `make verify`'s
+	var flags, after, product, tools []string
+	usual := []string{"-vet=off", "-count=1"} // vet is `make verify`'s
 	if check {
-		flags[1] = "-short"
+		usual[1] = "-short"
 	}
 	if i := slices.Index(args, "-args"); i >= 0 {
 		args, after = args[:i], args[i:]
@@ -138,12 +138,13 @@ func split(args []string, check bool) []part {
 	if check && slices.Equal(tools, []string{"./..."}) {
 		tools = light
 	}
+	// Packages stand before flags: behind one that go test does not know, such as -update, it takes nothing for a package.
 	var parts []part
 	if len(product) > 0 {
-		parts = append(parts, part{".", slices.Concat([]string{together}, flags, product, after)})
+		parts = append(parts, part{".", slices.Concat([]string{together}, usual, product, flags, after)})
 	}
 	if len(tools) > 0 {
-		parts = append(parts, part{"hack", slices.Concat(flags, tools, after)})
+		parts = append(parts, part{"hack", slices.Concat(usual, tools, flags, after)})
 	}
 	return parts
 }

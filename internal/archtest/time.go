@@ -39,6 +39,7 @@ var MachineTime = map[string]string{
 	"api-server/internal/rest/roster.go":       "the deadline of an answer",
 	"operator/internal/reconcile/uninstall.go": "how long nobody has renewed a lease",
 	"operator/internal/reconcile/watching.go":  "how old its memory is",
+	"operator/kubectl-registrar":               "a person's own machine, who says how long ago something was",
 	"operator/manager.go":                      "how old the guard's memory is",
 	"webhook-sender/internal/deliver":          "how long attempts and their parts take",
 	"webhook-sender/verify":                    "receivers, which compare a signature's time with their own",

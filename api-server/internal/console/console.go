@@ -136,6 +136,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/lms/{id}", handle(s.confirmed(s.changeLMS)))
 		r.Post("/console/{slug}/lms/{id}/forget", handle(s.confirmed(s.forgetLMSUser)))
 		r.Post("/console/{slug}/lms/{id}/send-again", handle(s.sendMarksAgain))
+		r.Post("/console/{slug}/lms/{id}/courses/{course}", handle(s.pullLMSCourse))
 		r.Post("/console/{slug}/lms/{id}/remove", handle(s.removeLMS))
 		r.Get("/console/{slug}/plans", handle(s.showPlans))
 		r.Get("/console/{slug}/plans/{id}", handle(s.showPlan))

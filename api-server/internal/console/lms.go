@@ -21,6 +21,7 @@ type lmsPage struct {
 	Deployments   string           // as typed: one a line
 	Tool          lms.Tool         // what is entered in the LMS
 	LinkStart     string           // of the addresses of links
+	Courses       []lms.Context
 	Marks         []lms.Sent
 	Students      map[id.User]student.Account
 	Items         map[id.Item]catalog.Item
@@ -43,8 +44,13 @@ func (s *Server) listLMSes(w http.ResponseWriter, r *http.Request, status int, p
 		if p.Registrations, err = lms.List(r.Context(), s.DB, p.Here.Organization); err != nil {
 			return err
 		}
-	} else if err := s.readMarks(r, &p); err != nil {
-		return err
+	} else {
+		if p.Courses, err = lms.Contexts(r.Context(), s.DB, p.Here.Organization, p.Form.ID); err != nil {
+			return err
+		}
+		if err := s.readMarks(r, &p); err != nil {
+			return err
+		}
 	}
 	p.Tool = lms.NewTool(s.PublicURL, p.Here.Slug)
 	p.LinkStart = s.PublicURL + "/lti/launch/"
@@ -79,6 +85,33 @@ func (s *Server) sendMarksAgain(w http.ResponseWriter, r *http.Request) error {
 		return s.refuseLMS(w, r, lmsPage{frame: f, Form: found, Deployments: strings.Join(found.Deployments, "\n")}, err)
 	}
 	return s.back(w, r, f, lmsPath+strconv.FormatInt(int64(found.ID), 10)+"/", "The marks are sent again.")
+}
+
+// pullLMSCourse turns the roster of a course on or off, or has it pulled now.
+func (s *Server) pullLMSCourse(w http.ResponseWriter, r *http.Request) error {
+	f, found, err := s.findLMS(r)
+	if err != nil {
+		return err
+	}
+	course, err := edge.IDParam[id.LMSContext](r, "course")
+	if err != nil {
+		return err
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	by, org, note := f.Person.Actor(), f.Here.Organization, "The roster is being pulled; look again in a moment."
+	switch r.PostFormValue("do") {
+	case "on":
+		_, err = s.LMS.SetPull(r.Context(), by, org, found.ID, course, true, s.Clock())
+	case "off":
+		note = "The roster is pulled no more. Its students stay."
+		_, err = s.LMS.SetPull(r.Context(), by, org, found.ID, course, false, s.Clock())
+	default:
+		_, err = s.LMS.AskPull(r.Context(), by, org, found.ID, course, s.Clock())
+	}
+	if err != nil {
+		return s.refuseLMS(w, r, lmsPage{frame: f, Form: found, Deployments: strings.Join(found.Deployments, "\n")}, err)
+	}
+	return s.back(w, r, f, lmsPath+strconv.FormatInt(int64(found.ID), 10)+"/", note)
 }
 
 // showLMS has the settings of one.

@@ -273,6 +273,8 @@ func (p *plain) lms(t *testing.T) {
 		SELECT 1, 1, '', $1, '', min(id), 80000, 100000, now(), 1, 12, '[{"at": "2026-11-23T12:00:00Z", "status": 503, "cause": "The LMS answered 503."}]', now() FROM catalog_items`, p.userID(t, "olive"))
 	check.NoError(check.Now(t), err, "a mark")
 	p.act("POST /console/{slug}/lms/{id}/send-again", "/console/north/lms/1/", p.press("Send again what was given up"), "The marks are sent again.")
+	p.noteLMSCourse(t)
+	p.act("POST /console/{slug}/lms/{id}/courses/{course}", "/console/north/lms/1/", p.press("Turn on"), "is being pulled")
 	p.act("POST /console/{slug}/lms/{id}/remove", "/console/north/lms/1/", p.press("Remove the LMS…", "Remove the LMS"), "opens nothing any more")
 }
 

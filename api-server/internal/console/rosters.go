@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -154,7 +156,7 @@ func groupsOf(run roster.Run) (all []group) {
 		{Name: "deactivated", Title: "Deactivated", Action: roster.Leave, Total: c.Deactivate},
 		{Name: "added", Title: "Added", Action: roster.Create, Total: c.Create},
 		{Name: "changed", Title: "Changed", Action: roster.Update, Total: c.Update - c.Deactivate},
-		{Name: "classes", Title: "Classes", Total: c.ClassesCreated + c.ClassesRenamed + c.SeatsAdded + c.SeatsRemoved},
+		{Name: "classes", Title: "Classes", Total: c.OfClasses()},
 	} {
 		if g.Total > 0 {
 			all = append(all, g)
@@ -264,7 +266,7 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Groups = append(p.Groups, g)
 	}
-	p.ClassTotal = c.ClassesCreated + c.ClassesRenamed + c.SeatsAdded + c.SeatsRemoved
+	p.ClassTotal = c.OfClasses()
 	if p.Issues, _, err = diff.Issues(r.Context(), s.DB, run.ID, 0, shown); err != nil {
 		return err
 	}
@@ -340,15 +342,29 @@ func described(c roster.Change) string {
 func classChangeText(c roster.ClassChange) string {
 	switch c.Action {
 	case roster.CreateClass:
-		return "a new class, " + c.Name
+		text := "a new class, " + c.Name
+		if days := daysText(c.StartDate, c.EndDate); days != "" {
+			text += ", " + days
+		}
+		return text
 	case roster.RenameClass:
 		return "is called " + c.Name + ", and was " + c.Before
+	case roster.RescheduleClass:
+		return "is " + cmp.Or(daysText(c.StartDate, c.EndDate), "without dates") + ", and was " + cmp.Or(daysText(c.BeforeStartDate, c.BeforeEndDate), "without dates")
 	case roster.AddSeat:
 		return c.Person + " gets a place"
 	case roster.RemoveSeat:
 		return c.Person + " loses the place"
 	}
 	return string(c.Action)
+}
+
+// daysText are the dates of a class; "" where it has none.
+func daysText(start, end clock.Date) string {
+	if start.IsZero() {
+		return ""
+	}
+	return "from " + longDay(start) + " to " + longDay(end)
 }
 
 // run is the one that the path names.

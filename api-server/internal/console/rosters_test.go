@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/rostertest"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -173,6 +174,29 @@ func TestARunningImportShowsHowFarItIs(t *testing.T) {
 		if check.Lacks(t, "the page", page, "Approve and apply", "%s: the page offers what cannot be done:\n%s", state, page) {
 			check.Lacks(t, "the page", page, "Take the import back", "%s: the page offers what cannot be done:\n%s", state, page)
 		}
+	}
+}
+
+// Dates of classes are in the answer, on the page and in its CSV file.
+func TestAnImportSaysTheDatesOfClasses(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.ImportRosters(t)
+	adam := s.signedIn(t, "adam")
+	for _, c := range []struct{ sessions, said, text, row string }{
+		{"t1,2026-08-01,2026-12-20\n", `{"create":1,"rename":0,"reschedule":0,"add":0,"remove":0}`, "a new class, Math, from 1 August 2026 to 20 December 2026", "create,c1,Math,,,2026-08-01,2026-12-20,,"},
+		{"t1,2027-01-08,2027-06-30\n", `{"create":0,"rename":0,"reschedule":1,"add":0,"remove":0}`,
+			"is from 8 January 2027 to 30 June 2027, and was from 1 August 2026 to 20 December 2026", "reschedule,c1,Math,,,2027-01-08,2027-06-30,2026-08-01,2026-12-20"},
+	} {
+		file := rostertest.Archive("manifest.csv", "propertyName,value\n", "users.csv", "sourcedId,role,email\nu1,student,asha@north-institute.org\n",
+			"classes.csv", "sourcedId,title,termSourcedIds\nc1,Math,t1\n", "academicSessions.csv", "sourcedId,startDate,endDate\n"+c.sessions)
+		answer := s.north.Full.With("Content-Type", "application/zip").Post(t, "roster/import/", string(file))
+		check.Contains(t, "the answer", string(answer.Body), c.said, "")
+		path := fmt.Sprintf("/console/north/roster-runs/%d/", int64(answer.Object(t)["run_id"].(float64)))
+		status, page, _ := adam.get(t, path)
+		want(t, "the import", status, page, 200, c.text)
+		status, page, _ = adam.get(t, path+"changes/classes.csv")
+		want(t, "its file", status, page, 200, c.row)
 	}
 }
 

@@ -146,6 +146,7 @@ var routes = map[string]who{
 	"POST /console/{slug}/lms/link":                                   managers,
 	"GET /console/{slug}/lms/{id}":                                    managers,
 	"POST /console/{slug}/lms/{id}":                                   managers,
+	"POST /console/{slug}/lms/{id}/courses/{course}":                  managers,
 	"POST /console/{slug}/lms/{id}/forget":                            managers,
 	"POST /console/{slug}/lms/{id}/remove":                            managers,
 	"POST /console/{slug}/lms/{id}/send-again":                        managers,
@@ -380,8 +381,10 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 		{"/students/", fmt.Sprint(made["user_id"])}, {"/staff/", fmt.Sprint(s.userID(t, "terry"))}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"}, {"/logos/", "1"}, {"/lms/", "1"},
 	}
 	s.registerLMS(t, "10000000000042")
+	s.noteLMSCourse(t)
+	s.noteLMSMarks(t)
 	return func(pattern string) string {
-		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css", "{group}", "deactivated", "{digest}", "00").Replace(pattern)
+		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css", "{group}", "deactivated", "{digest}", "00", "{course}", "1").Replace(pattern)
 		for _, of := range ids {
 			if strings.Contains(path, of.in) {
 				path = strings.Replace(path, "{id}", of.id, 1)
@@ -408,6 +411,27 @@ func (s *site) registerLMS(t *testing.T, client string) any {
 	return s.Platform.Post(t, "organizations/north/lti-registrations", map[string]any{"name": "Our Canvas", "issuer": "https://canvas.instructure.com", "client_id": client,
 		"deployments": []string{"1:8865aa05b4b79b64a91a86042e43af5ea8ae79eb"}, "authorize_url": "https://sso.canvaslms.com/api/lti/authorize_redirect",
 		"token_url": "https://sso.canvaslms.com/login/oauth2/token", "keys_url": "https://sso.canvaslms.com/api/lti/security/jwks"}).Want(t, 201).Object(t)["id"]
+}
+
+// noteLMSCourse has a link opened in a course of the first LMS.
+func (s *site) noteLMSCourse(t *testing.T) {
+	t.Helper()
+	_, err := s.DB.Exec(t.Context(), `
+		INSERT INTO lms_contexts (organization_id, registration_id, deployment, context, title, memberships_url, seen_at)
+		VALUES (1, 1, '1:a', 'c-101', 'Biology 101', 'https://canvas.instructure.com/names', now())`)
+	check.NoError(check.Now(t), err, "a course")
+}
+
+// noteLMSMarks has marks of three students sent to the first LMS, one of them in vain so far.
+func (s *site) noteLMSMarks(t *testing.T) {
+	t.Helper()
+	_, err := s.DB.Exec(t.Context(), `
+		INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, score_e4, max_score_e4, scored_at, version, sent_version, sent_at, tries, due_at, attempts, updated_at)
+		SELECT 1, 1, 'line', user_id, 'https://canvas.instructure.com/lines/1', (SELECT min(id) FROM catalog_items), 650000 + n * 70000, 1000000, now(), 1, least(n - 1, 1), now(),
+			CASE n WHEN 1 THEN 1 ELSE 0 END, CASE n WHEN 1 THEN now() + interval '1 hour' END,
+			jsonb_build_array(jsonb_build_object('at', now(), 'status', CASE n WHEN 1 THEN 503 ELSE 204 END, 'cause', CASE n WHEN 1 THEN 'The LMS answered 503.' ELSE '' END)), now()
+		FROM (SELECT user_id, row_number() OVER (ORDER BY user_id) AS n FROM members WHERE organization_id = 1 AND role = 'member' LIMIT 3) AS m`)
+	check.NoError(check.Now(t), err, "marks")
 }
 
 func (s *site) userID(t *testing.T, name string) (user int64) {

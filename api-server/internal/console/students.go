@@ -154,9 +154,13 @@ func (c chosenStudents) query() template.URL {
 // isList says whether the students are read along a list; else they are searched for.
 func (c chosenStudents) isList() bool { return c.Which != "" || c.Course != 0 }
 
-func (c chosenStudents) count(ctx context.Context, db *pg.DB) (int, error) {
+func (c chosenStudents) count(ctx context.Context, db *pg.DB) (n int, err error) {
 	if c.isList() {
-		return directory.Size(ctx, db, c.org, c.Filter)
+		err = db.Along(ctx, func(q pg.Querier) error {
+			n, err = directory.Size(ctx, q, c.org, c.Filter)
+			return err
+		})
+		return n, err
 	}
 	return directory.Matches(ctx, db, c.org, c.text)
 }
@@ -164,7 +168,11 @@ func (c chosenStudents) count(ctx context.Context, db *pg.DB) (int, error) {
 // find reads a page behind after, which is what an earlier page gave as next; "" is the first.
 func (c chosenStudents) find(ctx context.Context, db *pg.DB, after string, limit int) (people []directory.Person, next string, err error) {
 	if c.isList() {
-		people, at, err := directory.List(ctx, db, c.org, c.Filter, directory.ParseListPosition(after), limit)
+		var at directory.ListPosition
+		err = db.Along(ctx, func(q pg.Querier) error {
+			people, at, err = directory.List(ctx, q, c.org, c.Filter, directory.ParseListPosition(after), limit)
+			return err
+		})
 		return people, at.String(), err
 	}
 	at := directory.ParsePosition(after)

@@ -127,7 +127,7 @@ func (c *Client) Register(ctx context.Context, at Configuration, token, name str
 		return r, err
 	}
 	body, err := json.Marshal(client{Application: "web", Responses: []string{"id_token"}, Grants: []string{"implicit", "client_credentials"},
-		Login: t.LoginURL, Redirects: []string{t.RedirectURL}, Name: name, Keys: t.KeysURL, Authenticate: "private_key_jwt", Scope: lms.ScoreScope,
+		Login: t.LoginURL, Redirects: []string{t.RedirectURL}, Name: name, Keys: t.KeysURL, Authenticate: "private_key_jwt", Scope: lms.ScoreScope + " " + lms.NamesScope,
 		Tool: tool{Domain: ours.Host, Target: t.RedirectURL, Claims: []string{"iss", "sub", "name", "given_name", "family_name", "email"},
 			Messages: []message{{Type: lms.OpensLink}, {lms.Chooses, t.DeepLinkURL, name}}}})
 	if err != nil {

@@ -18,12 +18,12 @@ func JSON(w http.ResponseWriter, status int, body any) error {
 	if err != nil {
 		return err
 	}
-	Text(w, status, append(text, '\n'))
+	writeText(w, status, append(text, '\n'))
 	return nil
 }
 
-// Text writes a whole body that is JSON already.
-func Text(w http.ResponseWriter, status int, text []byte) {
+// writeText writes a whole body that is JSON already.
+func writeText(w http.ResponseWriter, status int, text []byte) {
 	describe(w)
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
@@ -106,9 +106,9 @@ var (
 	errAway     = fault.New(fault.Unavailable, "unavailable", "the service cannot reach its database; send the same request again later")
 )
 
-// Fail writes err as the body of an error. What is no fault, or an internal one,
+// writeFault writes err as the body of an error. What is no fault, or an internal one,
 // shows nothing of itself; its text goes to the access log.
-func Fail(w http.ResponseWriter, r *http.Request, err error) {
+func writeFault(w http.ResponseWriter, r *http.Request, err error) {
 	status, f := decide(w, r, err)
 	if status == StatusGone {
 		w.WriteHeader(status)
@@ -117,7 +117,7 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	_ = JSON(w, status, bodyOf(f)) // strings always encode
 }
 
-// Explain is Fail for a caller that writes the body itself: the answer's status and the
+// Explain is writeFault for a caller that writes the body itself: the answer's status and the
 // text that may be shown.
 func Explain(w http.ResponseWriter, r *http.Request, err error) (status int, text string) {
 	status, f := decide(w, r, err)

@@ -63,10 +63,10 @@ type Area struct {
 	Prefix string // of its paths; the first one that fits counts
 }
 
-// fail is Fail, but for browsers.
+// fail is writeFault, but for browsers.
 func (o Options) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if o.Page == nil || !o.Page(w, r, err) {
-		Fail(w, r, err)
+		writeFault(w, r, err)
 	}
 }
 
@@ -105,7 +105,7 @@ type Handler func(w http.ResponseWriter, r *http.Request) error
 func Handle(h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
-			Fail(w, r, err)
+			writeFault(w, r, err)
 		}
 	}
 }

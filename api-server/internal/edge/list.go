@@ -158,7 +158,7 @@ func (l List[T]) send(w http.ResponseWriter, p Page, rows []byte) error {
 		return err
 	}
 	text = append(append(text[:len(text)-1], `,"`+l.Array+`":[`...), rows...)
-	Text(w, http.StatusOK, append(text, "]}\n"...))
+	writeText(w, http.StatusOK, append(text, "]}\n"...))
 	return nil
 }
 

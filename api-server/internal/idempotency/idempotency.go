@@ -79,7 +79,7 @@ func (k *Middleware) Middleware(next http.Handler) http.Handler {
 		if !keyForm.MatchString(key) {
 			return errKey
 		}
-		request, whole, err := fingerprint(r)
+		sums, whole, err := fingerprint(r)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (k *Middleware) Middleware(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return nil
 		}
-		return k.once(w, r, next, replay.Attempt{Organization: k.Organization(r), Key: key, Request: request, Holder: uuid.New()})
+		return k.once(w, r, next, replay.Attempt{Organization: k.Organization(r), Key: key, Request: sums[0], Holder: uuid.New()}, sums)
 	})
 }
 
@@ -99,8 +99,9 @@ func place(a replay.Attempt) string {
 	return fmt.Sprintf("idempotency_keys/%d/%s", a.Organization, a.Key)
 }
 
-// fingerprint reads the body and puts it back. whole is false when it is too large.
-func fingerprint(r *http.Request) (request []byte, whole bool, err error) {
+// fingerprint reads the body and puts it back. whole is false when it is too large. A repeat may meet another version than the
+// first request, so what is in sums stays as it is: the first is written, and all are known.
+func fingerprint(r *http.Request) (sums [][]byte, whole bool, err error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -114,19 +115,23 @@ func fingerprint(r *http.Request) (request []byte, whole bool, err error) {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), rest), rest}
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %s\n%s\n", r.Method, strings.TrimSuffix(r.URL.Path, "/"), r.URL.RawQuery)
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		if strings.HasPrefix(name, meaning) {
-			fmt.Fprintf(sum, "%s: %q\n", name, r.Header[name])
+	// The second is that of versions which told a path from the same one with a slash at its end.
+	for _, path := range []string{strings.TrimSuffix(r.URL.Path, "/"), r.URL.Path} {
+		sum := sha256.New()
+		fmt.Fprintf(sum, "%s %s\n%s\n", r.Method, path, r.URL.RawQuery)
+		for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+			if strings.HasPrefix(name, meaning) {
+				fmt.Fprintf(sum, "%s: %q\n", name, r.Header[name])
+			}
 		}
+		sum.Write(body)
+		sums = append(sums, sum.Sum(nil))
 	}
-	sum.Write(body)
-	return sum.Sum(nil), len(body) <= maxBody, nil
+	return sums, len(body) <= maxBody, nil
 }
 
-// once works on the request if nobody did, and else answers as the first time.
-func (k *Middleware) once(w http.ResponseWriter, r *http.Request, next http.Handler, a replay.Attempt) error {
+// once works on the request if nobody did, and else answers as the first time. sums are its fingerprints.
+func (k *Middleware) once(w http.ResponseWriter, r *http.Request, next http.Handler, a replay.Attempt, sums [][]byte) error {
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
@@ -136,7 +141,7 @@ func (k *Middleware) once(w http.ResponseWriter, r *http.Request, next http.Hand
 			return err
 		case mine:
 			return k.work(w, r, next, a)
-		case !bytes.Equal(found.Request, a.Request):
+		case !slices.ContainsFunc(sums, func(sum []byte) bool { return bytes.Equal(found.Request, sum) }):
 			edge.Refuse(w, r, http.StatusUnprocessableEntity, "idempotency_key_reused",
 				"Idempotency-Key: it was used for another request; use a new key for each request")
 			return nil

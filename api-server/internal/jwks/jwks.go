@@ -29,8 +29,8 @@ const (
 	maxKept    = 1000             // sets
 )
 
-// Away is the code of the fault when the keys of an LMS cannot be read.
-const Away = "lms_away"
+// away is the code of the fault when the keys of an LMS cannot be read.
+const away = "lms_away"
 
 // Sets are those of the LMSes that were met lately.
 type Sets struct {
@@ -65,7 +65,7 @@ func New(policy *egress.Policy, now clock.Clock) *Sets {
 }
 
 // Read checks a token of the organization's LMS r. A set that lacks the token's key is fetched again, as the LMS may have a
-// new one. Faults are those of lms.ReadMessage; Conflict (Away) when there are no keys at hand and none can be fetched.
+// new one. Faults are those of lms.ReadMessage; Conflict (away) when there are no keys at hand and none can be fetched.
 func (s *Sets) Read(ctx context.Context, org id.Organization, r lms.Registration, token string) (lms.Message, error) {
 	k := s.at(where{org, r.KeysURL})
 	for again := false; ; again = true {
@@ -119,7 +119,7 @@ func (s *Sets) get(ctx context.Context, k *kept, address string, again bool) (jo
 	}
 	k.tried = now
 	if err != nil {
-		k.fault = fault.New(fault.Conflict, Away, "keys_url: the keys of the LMS at %s cannot be read: %v; try again in a moment, or check the address in the registration", address, err)
+		k.fault = fault.New(fault.Conflict, away, "keys_url: the keys of the LMS at %s cannot be read: %v; try again in a moment, or check the address in the registration", address, err)
 		if !k.fetched.IsZero() && age <= stale {
 			return k.set, nil
 		}

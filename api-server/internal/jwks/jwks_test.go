@@ -53,7 +53,7 @@ func TestSetsThatCannotBeRead(t *testing.T) {
 			defer server.Close()
 			s := New(c.policy, func() time.Time { return noon })
 			_, err := s.Read(t.Context(), 1, lms.Registration{KeysURL: server.URL}, "x.y.z")
-			check.True(check.Now(t), "it is a fault of the LMS's", fault.Has(err, Away), "%v", err)
+			check.True(check.Now(t), "it is a fault of the LMS's", fault.Has(err, away), "%v", err)
 			check.Contains(t, "the fault", err.Error(), c.want, "")
 		})
 	}
@@ -65,7 +65,7 @@ func TestPrivateAddresses(t *testing.T) {
 	s := New(egress.New(egress.Config{AllowHTTP: true}), func() time.Time { return noon })
 	for _, address := range []string{"https://169.254.169.254/", "https://[::ffff:127.0.0.1]/", "http://2130706433/"} {
 		_, err := s.Read(t.Context(), 1, lms.Registration{KeysURL: address}, "x.y.z")
-		check.True(t, "it is refused", fault.Has(err, Away), "%s: %v", address, err)
+		check.True(t, "it is refused", fault.Has(err, away), "%s: %v", address, err)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestSetsAreKeptApart(t *testing.T) {
 	read := func(o id.Organization) {
 		t.Helper()
 		_, err := s.Read(t.Context(), o, lms.Registration{KeysURL: server.URL}, "x.y.z")
-		check.True(t, "it fails", fault.Has(err, Away), "%v", err)
+		check.True(t, "it fails", fault.Has(err, away), "%v", err)
 	}
 	for range 3 {
 		read(1)

@@ -8,7 +8,6 @@ package oidc
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -63,7 +62,7 @@ func (c *Client) to(s provider.Settings) *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(s.CA)) // checked when it was stored
 	transport := c.policy.Transport(dialWithin)
-	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	transport.TLSClientConfig.RootCAs = roots
 	transport.DisableKeepAlives = true
 	return egress.Client(limited{transport}, timeout)
 }

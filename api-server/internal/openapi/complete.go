@@ -11,13 +11,17 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/version"
 )
 
 // complete adds to a document what it has in common with the other: the answers and headers that
 // every operation has, and the components that these refer to. examples has what operations send
-// and are answered; it may be empty.
+// and are answered; it may be empty. In a released program the document has the release's version.
 func complete(document, common, examples []byte) []byte {
 	d, c := parse(document), parse(common)
+	if number := version.Number(); number != "" {
+		*field(field(d, "info"), "version") = yaml.Node{Kind: yaml.ScalarNode, Style: yaml.SingleQuotedStyle, Value: number}
+	}
 	var e *yaml.Node
 	if len(examples) > 0 {
 		e = resolve(parse(examples))

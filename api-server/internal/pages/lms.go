@@ -226,6 +226,10 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, form url.Va
 	if !l.Answers(m) {
 		return nil, fault.Field("nonce", "not_a_launch", "nonce: the LMS answers another launch")
 	}
+	// Also of a message that is refused below: teachers may open links to try them.
+	if err := s.LMS.Note(r.Context(), o.ID, l.Registration.ID, m, s.Clock()); err != nil {
+		return nil, err
+	}
 	return &launch.Message{Message: m, Organization: o.ID, Registration: l.Registration.ID, State: state}, nil
 }
 

@@ -322,6 +322,46 @@ func TestAnLMSsUserIsOneStudent(t *testing.T) {
 	check.Equal(t, "people of another LMS", s.count(t, `SELECT count(*) FROM lms_people`), 0, "are not those of the one before")
 }
 
+// A message's course is remembered, also that of a teacher's, where the LMS lists its people in the version that we speak; nothing that
+// it says of it refuses a launch.
+func TestAMessagesCourseIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	l := s.school(t, "north", s.north)
+	const service = "https://purl.imsglobal.org/spec/lti-nrps/claim/namesroleservice"
+	names := map[string]any{"context_memberships_url": l.URL + "/names", "service_versions": []string{"1.0", "2.0"}}
+	for _, course := range []any{nil, 7, map[string]any{"id": 7}, map[string]any{"title": "Biology"}} {
+		check.Equal(t, "status", l.launch(t, s.browser(t), "lena@school.example", claim+"context", course, service, names).status, 303, "%v", course)
+	}
+	course := map[string]any{"id": "c-101", "label": "BIO", "title": "Biology\n 101"}
+	for _, service2 := range []any{nil, "x", map[string]any{"context_memberships_url": "http://10.0.0.1/"}, map[string]any{"context_memberships_url": l.URL, "service_versions": []string{"3.0"}}} {
+		check.Equal(t, "status", l.launch(t, s.browser(t), "lena@school.example", claim+"context", course, service, service2).status, 303, "%v", service2)
+	}
+	check.Equal(t, "courses", s.count(t, `SELECT count(*) FROM lms_contexts`), 0, "of such launches")
+	teacher := []string{"http://purl.imsglobal.org/vocab/lis/v2/membership#Instructor"}
+	check.Equal(t, "status", l.launch(t, s.browser(t), "tara@school.example", claim+"context", course, service, names, claim+"roles", teacher).status, 403, "a teacher")
+	check.Equal(t, "status", l.launch(t, s.browser(t), "lena@school.example", claim+"context", course, service, names).status, 303, "")
+	check.Equal(t, "courses", s.count(t, `SELECT count(*) FROM lms_contexts WHERE context = 'c-101' AND title = 'Biology 101' AND deployment = '1:a' AND NOT pulled`), 1, "")
+}
+
+// Who is in a roster that was pulled from the LMS is found by the LMS's id of the person at the first launch.
+func TestALearnerOfARoster(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	l := s.school(t, "north", s.north)
+	s.exec(t, `INSERT INTO lms_contexts (organization_id, registration_id, deployment, context, title, memberships_url, seen_at, pulled_at)
+		VALUES ($1, $2, '1:a', 'c', 'C', '', now(), now())`, l.organization, l.registration.ID)
+	s.exec(t, `INSERT INTO roster_sources (organization_id, name, created_at, updated_at) SELECT $1, 'lms-' || id, now(), now() FROM lms_contexts`, l.organization)
+	s.exec(t, `UPDATE members SET status = 'active' WHERE organization_id = $1`, l.organization)
+	s.exec(t, `INSERT INTO roster_identities (source_id, organization_id, external_id, user_id, present)
+		SELECT s.id, $1, 'user-77', a.id, true FROM roster_sources s, accounts a WHERE a.email = 'ana@institute.org'`, l.organization)
+	p := l.launch(t, s.browser(t), "", "sub", "user-77")
+	check.Equal(t, "status", p.status, 303, "%s", p.body)
+	check.Equal(t, "who it is", s.count(t, `SELECT count(*) FROM lms_people p JOIN accounts a ON a.id = p.user_id WHERE p.subject = 'user-77' AND a.email = 'ana@institute.org'`), 1, "")
+	p = l.launch(t, s.browser(t), "ana@institute.org", "sub", "user-78")
+	check.Equal(t, "another user with the address", p.status, 409, "%s", p.body)
+}
+
 // An LMS may sign with a new key as soon as it publishes it; asking for its keys again and again is not possible.
 func TestAnLMSChangesItsKeys(t *testing.T) {
 	t.Parallel()
@@ -436,7 +476,7 @@ func TestALaunchWithinAPageInABrowser(t *testing.T) {
 	s := open(t)
 	l := s.school(t, "north", s.north)
 	outer := template.Must(template.New("").Parse(`<!doctype html><html lang="en"><title>LMS</title><link rel="icon" href="data:,"><h1>Course</h1>
-		<iframe name="tool" title="Tool" width="600" height="500"></iframe>
+		<iframe name="tool" title="Tool" width="600" height="500" onload="document.body.dataset.loads = Number(document.body.dataset.loads || 0) + 1"></iframe>
 		<form id="f" method="post" target="tool" action="{{.Action}}">{{range $name, $value := .Form}}<input type="hidden" name="{{$name}}" value="{{$value}}">{{end}}</form>
 		<script>
 		const kept = {};
@@ -467,11 +507,12 @@ func TestALaunchWithinAPageInABrowser(t *testing.T) {
 	check.NoError(check.Now(t), err, "the addresses of this LMS")
 	b.Trust(s.url)
 	b.Visit(address)
-	for deadline := time.Now().Add(time.Minute); s.count(t, `SELECT count(*) FROM lms_tickets`) == 0; time.Sleep(50 * time.Millisecond) {
-		check.True(check.Now(t), "the launch was taken within a minute", time.Now().Before(deadline), "%s", fmt.Sprint(b.Value(`document.title`)))
+	for deadline := time.Now().Add(time.Minute); s.count(t, `SELECT count(*) FROM lms_tickets`) == 0 || b.Value(`document.body.dataset.loads`) != "4"; time.Sleep(50 * time.Millisecond) {
+		check.True(check.Now(t), "the launch was taken, and its page shown, within a minute", time.Now().Before(deadline), "%s", fmt.Sprint(b.Value(`document.title`)))
 	}
 	check.Equal(t, "what the LMS has kept", b.Value(`document.title`), "1 kept", "")
 	b.Screenshot("launch-within-an-lms")
+	b.Picture("../../../docs/pictures/lti-launch.webp")
 }
 
 // What a link's column of marks is, is known by its launches; a final result, and one that is marked again, is due there with the

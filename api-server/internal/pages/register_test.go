@@ -87,7 +87,7 @@ func TestAnLMSRegistersItself(t *testing.T) {
 	check.Equal(t, "redirect_uris", p.sent["redirect_uris"].([]any)[0], any(tool.RedirectURL), "")
 	check.Equal(t, "jwks_uri", p.sent["jwks_uri"], any(tool.KeysURL), "")
 	check.Equal(t, "token_endpoint_auth_method", p.sent["token_endpoint_auth_method"], any("private_key_jwt"), "")
-	check.Equal(t, "scope", p.sent["scope"], any(advantage.ScoreScope), "")
+	check.Equal(t, "scope", p.sent["scope"], any(advantage.ScoreScope+" "+advantage.NamesScope), "")
 	of := p.sent["https://purl.imsglobal.org/spec/lti-tool-configuration"].(map[string]any)
 	check.Equal(t, "messages", len(of["messages"].([]any)), 2, "%v", of)
 	check.Equal(t, "by whom", s.count(t, `SELECT count(*) FROM audit_log WHERE actor_name = 'Olive Owner' AND action IN ('registered LMS', 'made registration link for LMS')`), 2, "")

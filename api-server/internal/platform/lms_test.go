@@ -41,6 +41,42 @@ func TestLTIRegistrations(t *testing.T) {
 	e.Platform.Get(t, one).WantFault(t, 404, "not_found", "")
 }
 
+// The rosters of an LMS's courses are turned on, asked for and turned off; another organization's are not found.
+func TestRostersOfLMSCourses(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	e.Organization(t, "south")
+	e.Platform.Post(t, lmsPath, canvas).Want(t, 201)
+	e.Platform.Post(t, "organizations/south/lti-registrations", canvas).Want(t, 201)
+	_, err := e.DB.Exec(t.Context(), `
+		INSERT INTO lms_contexts (organization_id, registration_id, deployment, context, title, memberships_url, seen_at, attempts)
+		SELECT organization_id, id, '1:a', 'c-101', 'Biology', 'https://canvas.instructure.com/names', $1,
+			'[{"at": "2026-11-23T01:00:00Z", "status": 403, "cause": "The LMS does not let the tool read who is in the course."},
+			{"at": "2026-11-23T02:00:00Z", "run": 7, "members": 30, "no_address": 2}]' FROM lms_registrations WHERE id = 1`, e.Now())
+	check.NoError(check.Now(t), err, "a course")
+	courses := lmsPath + "/1/courses"
+	one := e.Platform.Get(t, courses).Want(t, 200).Object(t)["courses"].([]any)[0].(map[string]any)
+	check.Equal(t, "state", one["state"], any("off"), "")
+	check.Equal(t, "source", one["source"], any("lms-1"), "")
+	check.Equal(t, "attempts", len(one["attempts"].([]any)), 2, "")
+	e.Platform.Post(t, courses+"/1/pull", nil).WantFault(t, 409, "pull_off", "")
+	e.Platform.Patch(t, courses+"/1", `{}`).WantFault(t, 400, "missing", "pulled")
+	on := e.Platform.Patch(t, courses+"/1", `{"pulled": true}`).Want(t, 200).Object(t)
+	check.Equal(t, "state", on["state"], any("waiting"), "it is due at once")
+	e.Platform.Post(t, courses+"/1/pull", nil).Want(t, 202)
+	_, err = e.DB.Exec(t.Context(), `UPDATE lms_contexts SET in_hand = true, due_at = $1::timestamptz + interval '1 minute'`, e.Now())
+	check.NoError(check.Now(t), err, "in hand")
+	e.Platform.Post(t, courses+"/1/pull", nil).WantFault(t, 409, "pull_running", "")
+	off := e.Platform.Patch(t, courses+"/1", `{"pulled": false}`).Want(t, 200).Object(t)
+	check.Equal(t, "state", off["state"], any("off"), "")
+	e.Platform.Get(t, "organizations/south/lti-registrations/1/courses").WantFault(t, 404, "not_found", "")
+	for _, path := range []string{"organizations/south/lti-registrations/2/courses/1", lmsPath + "/1/courses/2"} {
+		e.Platform.Patch(t, path, `{"pulled": true}`).WantFault(t, 404, "not_found", "")
+		e.Platform.Post(t, path+"/pull", nil).WantFault(t, 404, "not_found", "")
+	}
+}
+
 func TestLTIKeys(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

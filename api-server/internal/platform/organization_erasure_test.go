@@ -103,6 +103,8 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 			VALUES ($1, 'LMS of north', 'https://lms.north', 'x', 'x', 'x', 'x', '{x}', now(), now()) RETURNING id
 		), p AS (
 			INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at) SELECT $1, id, 'bursar', $2, now() FROM r
+		), x AS (
+			INSERT INTO lms_contexts (organization_id, registration_id, deployment, context, title, memberships_url, seen_at) SELECT $1, id, '1', 'x', 'north', 'https://lms.north/names', now() FROM r
 		), m AS (
 			INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, updated_at) SELECT $1, id, '', $2, 'https://lms.north/1', 1, now() FROM r
 		), g AS (
@@ -187,7 +189,7 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	for _, table := range []string{"factors", "recovery_codes", "factor_tries"} {
 		check.Equal(t, table, l.count(t, table+` WHERE user_id = $1`, bursar), 0, "of somebody whom nobody else knew")
 	}
-	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts", "lms_registrations", "lms_people", "lms_marks", "lms_logins", "lms_choices", "lms_invitations", "lms_tickets"} {
+	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts", "lms_registrations", "lms_people", "lms_contexts", "lms_marks", "lms_logins", "lms_choices", "lms_invitations", "lms_tickets"} {
 		check.Equal(t, table, l.count(t, table+` WHERE organization_id = $1`, l.north.ID), 0, "")
 	}
 

@@ -24,6 +24,9 @@ type sourceBody struct {
 	ID                   id.RosterSource `json:"id"`
 	Name                 string          `json:"name"`
 	AuthoritativeEnabled bool            `json:"authoritative_enabled"`
+	Approval             roster.Approval `json:"approval"`
+	GuardPercent         *int            `json:"guard_percent"`
+	ManagedBy            string          `json:"managed_by"`
 }
 
 func (s *Server) putRosterSource(w http.ResponseWriter, r *http.Request) error {
@@ -31,7 +34,7 @@ func (s *Server) putRosterSource(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	enabled := b.Bool("authoritative_enabled")
+	set := readSettings(b)
 	if err := b.Err(); err != nil {
 		return err
 	}
@@ -43,11 +46,29 @@ func (s *Server) putRosterSource(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	source, err := roster.PutSource(r.Context(), s.DB, audit.Platform, o.ID, name, enabled, s.Clock())
+	source, err := roster.PutSource(r.Context(), s.DB, audit.Platform, o.ID, name, set, s.Clock())
 	if err != nil {
 		return err
 	}
-	return edge.JSON(w, http.StatusOK, sourceBody{"ok", source.ID, source.Name, source.AuthoritativeEnabled})
+	return edge.JSON(w, http.StatusOK, sourceBody{"ok", source.ID, source.Name, source.AuthoritativeEnabled, source.Approval, source.GuardPercent, source.ManagedBy})
+}
+
+// readSettings reads what a body changes of a source's settings.
+func readSettings(b *edge.Body) func(*roster.Settings) {
+	enabled := b.Bool("authoritative_enabled")
+	approval := b.Choice("approval", string(roster.ApproveGuarded), string(roster.ApproveAlways))
+	percent, usual := b.Int("guard_percent", 0, 100), b.Cleared("guard_percent")
+	return func(s *roster.Settings) {
+		if enabled != nil {
+			s.AuthoritativeEnabled = *enabled
+		}
+		if approval != nil {
+			s.Approval = roster.Approval(*approval)
+		}
+		if percent != nil || usual {
+			s.GuardPercent = percent
+		}
+	}
 }
 
 type runBody struct {

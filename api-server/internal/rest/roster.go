@@ -62,10 +62,11 @@ type rosterCounts struct {
 }
 
 type rosterClasses struct {
-	Create int `json:"create"`
-	Rename int `json:"rename"`
-	Add    int `json:"add"`
-	Remove int `json:"remove"`
+	Create     int `json:"create"`
+	Rename     int `json:"rename"`
+	Reschedule int `json:"reschedule"`
+	Add        int `json:"add"`
+	Remove     int `json:"remove"`
 }
 
 // answerRun shows how a run has ended.
@@ -83,7 +84,7 @@ func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, run roster.Ru
 	c := run.Counts
 	body := rosterBody{Status: string(roster.Applied), RunID: run.ID, Mode: run.Mode, Source: run.Source.Name,
 		Counts:  rosterCounts{c.Create, c.Update, c.Skip, c.Deactivate},
-		Classes: rosterClasses{c.ClassesCreated, c.ClassesRenamed, c.SeatsAdded, c.SeatsRemoved},
+		Classes: rosterClasses{c.ClassesCreated, c.ClassesRenamed, c.ClassesRescheduled, c.SeatsAdded, c.SeatsRemoved},
 		Issues:  append([]roster.Issue{}, issues...), IssuesTotal: run.Issues}
 	for _, reason := range run.Reasons {
 		body.Reasons, body.ReasonCodes = append(body.Reasons, reason.Text), append(body.ReasonCodes, reason.Code)

@@ -41,11 +41,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default "http://localhost:8080" .Values.publicUrl -}}
 {{- end -}}
 
-{{/* image: {root, image: {repository, tag, digest}} */}}
+{{/* image: {root, image: {repository, tag, digest}}. A released chart names its images with their digests. */}}
 {{- define "registrar.image" -}}
-{{- $name := printf "%s/%s" (trimSuffix "/" .root.Values.image.registry) .image.repository -}}
-{{- $tag := .image.tag | default .root.Values.image.tag | default .root.Chart.AppVersion -}}
-{{- if .image.digest -}}{{ $name }}@{{ .image.digest }}{{- else -}}{{ $name }}:{{ $tag }}{{- end -}}
+{{- $image := .image -}}
+{{- $name := printf "%s/%s" (trimSuffix "/" .root.Values.image.registry) $image.repository -}}
+{{- $tag := $image.tag | default .root.Values.image.tag -}}
+{{- $digest := $image.digest -}}
+{{- if not (or $digest $tag) -}}
+{{- range index (.root.Chart.Annotations | default dict) "artifacthub.io/images" | default "" | fromYamlArray -}}
+{{- if eq .name $image.repository -}}{{- $digest = last (splitList "@" .image) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $digest -}}{{ $name }}@{{ $digest }}{{- else -}}{{ $name }}:{{ $tag | default .root.Chart.AppVersion }}{{- end -}}
 {{- end -}}
 
 {{/* Where each secret is: the names of Secret and key. */}}
@@ -58,16 +65,28 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* Whether the cluster chooses the ids of users and groups. */}}
+{{- define "registrar.omitIds" -}}
+{{- if or (eq .Values.omitIds "always") (and (eq .Values.omitIds "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}true{{- end -}}
+{{- end -}}
+
 {{- define "registrar.podSecurityContext" -}}
+{{- if include "registrar.omitIds" . -}}
+{{ toYaml (omit .Values.podSecurityContext "runAsUser" "runAsGroup" "fsGroup") }}
+{{- else -}}
 {{ toYaml .Values.podSecurityContext }}
+{{- end -}}
 {{- end -}}
 
 {{- define "registrar.securityContext" -}}
 {{ toYaml .Values.securityContext }}
 {{- end -}}
 
-{{/* What an address of PostgreSQL may leave out. What it says is stronger. */}}
+{{/* Whom a program trusts, and what an address of PostgreSQL may leave out. What the address says is stronger. */}}
 {{- define "registrar.databaseEnv" -}}
+{{- if or .Values.caBundle.secret .Values.caBundle.configMap }}
+- {name: SSL_CERT_DIR, value: /etc/registrar/ca-bundle}
+{{- end }}
 {{- with .Values.database.hosts }}
 - {name: PGHOST, value: {{ join "," . | quote }}}
 - {name: PGPORT, value: {{ $.Values.database.port | quote }}}
@@ -82,41 +101,53 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* The certificates for a store: of the dictionary, root and store, which is database or redis. */}}
-{{- define "registrar.storeMounts" -}}
-{{- $values := index .root.Values .store }}
+{{/* The certificates of a program: of the dictionary, root and stores, a list of database and redis. */}}
+{{- define "registrar.certificateMounts" -}}
+{{- if or .root.Values.caBundle.secret .root.Values.caBundle.configMap }}
+- {name: ca-bundle, mountPath: /etc/registrar/ca-bundle, readOnly: true}
+{{- end }}
+{{- range $store := .stores }}
+{{- $values := index $.root.Values $store }}
 {{- if $values.caSecret }}
-- {name: {{ .store }}-ca, mountPath: /etc/registrar/{{ .store }}-ca, readOnly: true}
+- {name: {{ $store }}-ca, mountPath: /etc/registrar/{{ $store }}-ca, readOnly: true}
 {{- end }}
 {{- if $values.clientCertSecret }}
-- {name: {{ .store }}-cert, mountPath: /etc/registrar/{{ .store }}-cert, readOnly: true}
+- {name: {{ $store }}-cert, mountPath: /etc/registrar/{{ $store }}-cert, readOnly: true}
+{{- end }}
 {{- end }}
 {{- end -}}
 
-{{- define "registrar.storeVolumes" -}}
-{{- $values := index .root.Values .store }}
+{{- define "registrar.certificateVolumes" -}}
+{{- with .root.Values.caBundle }}
+{{- if .secret }}
+- name: ca-bundle
+  secret:
+    secretName: {{ .secret }}
+    items: [{key: {{ .key | quote }}, path: ca.crt}]
+{{- else if .configMap }}
+- name: ca-bundle
+  configMap:
+    name: {{ .configMap }}
+    items: [{key: {{ .key | quote }}, path: ca.crt}]
+{{- end }}
+{{- end }}
+{{- range $store := .stores }}
+{{- $values := index $.root.Values $store }}
 {{- if $values.caSecret }}
-- name: {{ .store }}-ca
+- name: {{ $store }}-ca
   secret:
     secretName: {{ $values.caSecret }}
     defaultMode: 0440
     items: [{key: {{ $values.caSecretKey | quote }}, path: ca.crt}]
 {{- end }}
 {{- if $values.clientCertSecret }}
-- name: {{ .store }}-cert
+- name: {{ $store }}-cert
   secret:
     secretName: {{ $values.clientCertSecret }}
     defaultMode: 0440
     items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
 {{- end }}
-{{- end -}}
-
-{{- define "registrar.databaseMounts" -}}
-{{- include "registrar.storeMounts" (dict "root" . "store" "database") -}}
-{{- end -}}
-
-{{- define "registrar.databaseVolumes" -}}
-{{- include "registrar.storeVolumes" (dict "root" . "store" "database") -}}
+{{- end }}
 {{- end -}}
 
 {{/* Environment of every program. */}}
@@ -152,6 +183,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if .Values.webhooks.allowHTTP }}
 - {name: WEBHOOK_ALLOW_HTTP, value: "true"}
+{{- end }}
+{{- end -}}
+
+{{/* The authorities of receivers and LMSes, for the programs that call them. */}}
+{{- define "registrar.receiverEnv" -}}
+{{- with .Values.webhooks.caSecret }}
+- {name: WEBHOOK_CA_FILE, value: /etc/registrar/ca/{{ $.Values.webhooks.caSecretKey }}}
+{{- end }}
+{{- end -}}
+
+{{- define "registrar.receiverMounts" -}}
+{{- with .Values.webhooks.caSecret -}}
+- {name: ca, mountPath: /etc/registrar/ca, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "registrar.receiverVolumes" -}}
+{{- with .Values.webhooks.caSecret -}}
+- {name: ca, secret: {secretName: {{ quote . }}, defaultMode: 0440}}
 {{- end }}
 {{- end -}}
 
@@ -202,8 +252,40 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* The namespaces that the operator serves, separated by spaces; none for all. */}}
 {{- define "registrar.operatorNamespaces" -}}
-{{- if not .Values.operator.clusterWide -}}
+{{- if not (or .Values.operator.clusterWide (include "registrar.namespaceRequirements" .)) -}}
 {{- .Values.operator.watchNamespaces | default (list .Release.Namespace) | join " " -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What operator.watchNamespaceSelector asks of a namespace, a requirement a line in JSON: key, operator, values. */}}
+{{- define "registrar.namespaceRequirements" -}}
+{{- $s := .Values.operator.watchNamespaceSelector -}}
+{{- range $key, $value := $s.matchLabels }}
+{{ dict "key" $key "operator" "In" "values" (list $value) | toJson }}
+{{- end }}
+{{- range $s.matchExpressions }}
+{{ . | toJson }}
+{{- end }}
+{{- end -}}
+
+{{/* The same as for kubectl -l. */}}
+{{- define "registrar.namespaceSelector" -}}
+{{- $all := list -}}
+{{- range include "registrar.namespaceRequirements" . | splitList "\n" | compact -}}
+{{- $r := fromJson . -}}
+{{- if eq $r.operator "Exists" -}}{{- $all = append $all $r.key -}}
+{{- else if eq $r.operator "DoesNotExist" -}}{{- $all = append $all (printf "!%s" $r.key) -}}
+{{- else -}}{{- $all = append $all (printf "%s %s (%s)" $r.key (lower $r.operator) (join "," $r.values)) -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $all -}}
+{{- end -}}
+
+{{/* The ClusterRole that the operator binds to itself in the selected namespaces; "" where it binds none. The name of a release
+is not enough for what is the cluster's. */}}
+{{- define "registrar.namespaceRole" -}}
+{{- if and .Values.operator.bindNamespaces (include "registrar.namespaceRequirements" .) -}}
+{{- printf "%s-%s-operator-namespaced" .Release.Namespace (include "registrar.fullname" .) -}}
 {{- end -}}
 {{- end -}}
 
@@ -230,11 +312,14 @@ SMTP_URL: {{ default "smtp://mail-is-not-configured.invalid:25" .Values.mail.smt
 {"primaryKeyId":{{ $id }},"key":[{"keyData":{"typeUrl":"type.googleapis.com/google.crypto.tink.AesGcmKey","value":{{ $key | quote }},"keyMaterialType":"SYMMETRIC"},"status":"ENABLED","keyId":{{ $id }},"outputPrefixType":"TINK"}]}
 {{- end -}}
 
+{{/* Of the dictionary: root, and the id that the store's image runs as. */}}
 {{- define "registrar.storeSecurity" -}}
 runAsNonRoot: true
-runAsUser: {{ . }}
-runAsGroup: {{ . }}
-fsGroup: {{ . }}
+{{- if not (include "registrar.omitIds" .root) }}
+runAsUser: {{ .id }}
+runAsGroup: {{ .id }}
+fsGroup: {{ .id }}
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
@@ -292,6 +377,7 @@ seccompProfile: {type: RuntimeDefault}
 - {name: EGRESS_ADDRESSES, value: {{ join "," . | quote }}}
 {{- end }}
 {{- include "registrar.webhookEnv" . }}
+{{- include "registrar.receiverEnv" . }}
 {{- end -}}
 
 {{- define "registrar.workerEnv" -}}
@@ -324,9 +410,7 @@ seccompProfile: {type: RuntimeDefault}
 - {name: WEBHOOK_CONCURRENCY, value: {{ .Values.webhookSender.concurrency | quote }}}
 {{- include "registrar.pprofEnv" . }}
 {{- include "registrar.webhookEnv" . }}
-{{- if .Values.webhooks.caSecret }}
-- {name: WEBHOOK_CA_FILE, value: /etc/registrar/ca/{{ .Values.webhooks.caSecretKey }}}
-{{- end }}
+{{- include "registrar.receiverEnv" . }}
 {{- end -}}
 
 {{- define "registrar.operatorEnv" -}}
@@ -338,6 +422,12 @@ seccompProfile: {type: RuntimeDefault}
 - {name: PUBLIC_URL, value: {{ include "registrar.publicUrl" . | quote }}}
 {{- with .Values.suppressedDomains }}
 - {name: SUPPRESSED_DOMAINS, value: {{ join "," . | quote }}}
+{{- end }}
+{{- with include "registrar.namespaceSelector" . }}
+- {name: WATCH_NAMESPACE_SELECTOR, value: {{ . | quote }}}
+{{- end }}
+{{- with include "registrar.namespaceRole" . }}
+- {name: NAMESPACE_ROLE, value: {{ . | quote }}}
 {{- end }}
 {{- with .Values.operator.className }}
 - {name: CLASS_NAME, value: {{ . | quote }}}

@@ -82,6 +82,10 @@ spec:
               app.kubernetes.io/component: {{ $component }}
         {{- end }}
       {{- end }}
+      {{- with .values.extraInitContainers }}
+      initContainers:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       containers:
         - name: {{ .component }}
           image: {{ include "registrar.image" (dict "root" $ "image" .values.image) }}
@@ -118,10 +122,8 @@ spec:
           volumeMounts:
             - {name: keyset, mountPath: /etc/registrar/keyset, readOnly: true}
             - {name: tmp, mountPath: /tmp}
-            {{- range $store := list "database" "redis" }}
-            {{- with include "registrar.storeMounts" (dict "root" $ "store" $store) | trim }}
+            {{- with include "registrar.certificateMounts" (dict "root" $ "stores" (list "database" "redis")) | trim }}
             {{- . | nindent 12 }}
-            {{- end }}
             {{- end }}
             {{- with .mounts }}
             {{- . | nindent 12 }}
@@ -140,10 +142,8 @@ spec:
             defaultMode: 0440
             items: [{key: {{ $keyset.key | quote }}, path: keyset.json}]
         - {name: tmp, emptyDir: {sizeLimit: 512Mi}}
-        {{- range $store := list "database" "redis" }}
-        {{- with include "registrar.storeVolumes" (dict "root" $ "store" $store) | trim }}
+        {{- with include "registrar.certificateVolumes" (dict "root" $ "stores" (list "database" "redis")) | trim }}
         {{- . | nindent 8 }}
-        {{- end }}
         {{- end }}
         {{- with .volumes }}
         {{- . | nindent 8 }}

@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Panel is a part of a page: a Chart, Rows or Spreads.
+// Panel is a part of a page: a Chart, Rows, Spreads or Times.
 type Panel interface {
 	plot() (*plot.Plot, error)
 	height() vg.Length
@@ -36,6 +36,7 @@ var (
 // Chart is a panel of series over one horizontal axis.
 type Chart struct {
 	Title, XLabel, YLabel string
+	Step                  float64 // of the horizontal axis, between two values of lines and bands; 0: 1
 	Bars                  []Bars
 	Bands                 []Band
 	Lines                 []Line
@@ -162,8 +163,8 @@ func (c Chart) plot() (*plot.Plot, error) {
 		p.Legend.Add(s.Name, bars)
 	}
 	for _, s := range c.Bands {
-		high := points(s.High)
-		low := points(s.Low)
+		high := c.points(s.High)
+		low := c.points(s.Low)
 		slices.Reverse(low)
 		band, err := plotter.NewPolygon(slices.Concat(high, low))
 		if err != nil {
@@ -174,7 +175,7 @@ func (c Chart) plot() (*plot.Plot, error) {
 		p.Legend.Add(s.Name, band)
 	}
 	for _, s := range c.Lines {
-		line, err := plotter.NewLine(points(s.Y))
+		line, err := plotter.NewLine(c.points(s.Y))
 		if err != nil {
 			return nil, err
 		}
@@ -189,11 +190,15 @@ func (c Chart) plot() (*plot.Plot, error) {
 }
 
 // points are a series' values with their places; gaps are left out.
-func points(values []float64) plotter.XYs {
+func (c Chart) points(values []float64) plotter.XYs {
 	var all plotter.XYs
+	step := c.Step
+	if step == 0 {
+		step = 1
+	}
 	for x, y := range values {
 		if !math.IsNaN(y) {
-			all = append(all, plotter.XY{X: float64(x), Y: y})
+			all = append(all, plotter.XY{X: float64(x) * step, Y: y})
 		}
 	}
 	return all

@@ -22,7 +22,8 @@ func TestAPageIsWellFormedAndHoldsEverySeries(t *testing.T) {
 		chart.Rows{Title: "Rates", Unit: "/s", Rows: []chart.Row{{Name: "parts", Parts: []chart.Part{{Name: "first", Color: chart.Blue, Value: 1200}, {Name: "second", Color: chart.Amber, Value: 34.5}}, Bound: 1000},
 			{Name: "nothing"}}},
 		chart.Spreads{Title: "Calls", Unit: "ms", Rows: []chart.Spread{{Name: "a list & more", P50: .4, P90: 12, P99: 1234.5}}},
-		chart.Rows{Title: "No rows"}, chart.Spreads{Title: "No calls"},
+		chart.Times{Title: "Faults", XLabel: "minutes", Until: 9, Rows: []chart.Spans{{Name: "a kill", Parts: [][2]float64{{1, 2}, {4, 4}}}, {Name: "none"}}},
+		chart.Rows{Title: "No rows"}, chart.Spreads{Title: "No calls"}, chart.Times{Title: "No faults"},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestAPageIsWellFormedAndHoldsEverySeries(t *testing.T) {
 	if count["path"] < 3+2+1+2+1+2 {
 		t.Errorf("%v", count)
 	}
-	for _, want := range []string{"Tests &lt;a day&gt;", "given", "missed", "half", "median", "target", "Nothing yet", "parts", "first", "second", "No rows", "No calls", "p50", "p90", "p99", "a list &amp; more", "0.4 · 12 · 1,234 ms", "1,234 /s (bound 1,000)", "prefers-color-scheme: dark"} {
+	for _, want := range []string{"Tests &lt;a day&gt;", "given", "missed", "half", "median", "target", "Nothing yet", "parts", "first", "second", "Faults", "a kill", "No rows", "No calls", "p50", "p90", "p99", "a list &amp; more", "0.4 · 12 · 1,234 ms", "1,234 /s (bound 1,000)", "prefers-color-scheme: dark"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -56,6 +56,7 @@ var alsoIn = map[string]string{"github.com/hibiken/asynqmon": "ui/build/static/j
 var stated = map[string][]string{
 	"github.com/golang/freetype":          {"FTL"},        // "your choice of" it and GPL-2.0; draws the charts of benches
 	"github.com/opencontainers/go-digest": {"Apache-2.0"}, // CC-BY-SA-4.0 is its documentation's
+	"github.com/in-toto/attestation":      {"Apache-2.0"}, // its LICENSE is the header of files alone
 	"github.com/spdx/tools-golang":        {"Apache-2.0"}, // "or" GPL-2.0
 }
 
@@ -70,16 +71,16 @@ type listed struct {
 	}
 }
 
-// Of lists what the packages of a module are built from for Linux on an architecture, sorted by name; with
+// Of lists what the packages of a module are built from for a system and an architecture, sorted by name; with
 // tests, also what their tests need. dir is the module's folder.
-func Of(ctx context.Context, dir, arch string, tests bool, packages ...string) ([]Dependency, error) {
+func Of(ctx context.Context, dir, system, arch string, tests bool, packages ...string) ([]Dependency, error) {
 	args := []string{"list", "-deps", "-json=ImportPath,Dir,Standard,Module"}
 	if tests {
 		args = append(args, "-test")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()

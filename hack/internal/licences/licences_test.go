@@ -40,7 +40,7 @@ func TestAProgramsNoticesHaveWhatIsInIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Of(t.Context(), root, "arm64", false, "./api-server")
+	all, err := Of(t.Context(), root, "linux", "arm64", false, "./api-server")
 	if err != nil {
 		t.Fatal(err)
 	}

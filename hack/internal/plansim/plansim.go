@@ -72,8 +72,8 @@ var catalogs = []struct {
 	{"thin", school{full: 5, section: 2, gains: 20, share: 2}},
 }
 
-// Begin is when simulations start: before clocks change in most zones.
-var Begin = time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)
+// begin is when simulations start: before clocks change in most zones.
+var begin = time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)
 
 // New makes the organization, its staff and papers.
 func New(ctx context.Context, db *pg.DB, o Options) (*World, error) {
@@ -86,7 +86,7 @@ func New(ctx context.Context, db *pg.DB, o Options) (*World, error) {
 		return nil, err
 	}
 	const base = "https://registrar.example"
-	w := &World{Options: o, db: db, now: Begin, random: rand.New(rand.NewPCG(o.Seed, 1)), byUser: map[id.User]*pupil{},
+	w := &World{Options: o, db: db, now: begin, random: rand.New(rand.NewPCG(o.Seed, 1)), byUser: map[id.User]*pupil{},
 		agenda: map[int][]func(context.Context) error{}, sits: map[int][]work.Record{}, papers: map[id.Item]string{}}
 	at, mail := func() time.Time { return w.now }, email.Service{Box: box}
 	w.plans = &testplan.Service{DB: db, Mail: mail, Clock: at, Log: slog.New(slog.DiscardHandler), Zone: time.UTC, PublicURL: base, BrowserAvailable: true}
@@ -176,7 +176,7 @@ func (w *World) stock(ctx context.Context, s school, full, section int, batch st
 // Run lets the time go by, hour by hour; progress is called at each day's end.
 func (w *World) Run(ctx context.Context, progress func(day int)) error {
 	for hour := range w.Days * 24 {
-		w.now = Begin.Add(time.Duration(hour) * time.Hour)
+		w.now = begin.Add(time.Duration(hour) * time.Hour)
 		if err := w.hour(ctx, hour); err != nil {
 			return fmt.Errorf("%v: %w", w.now, err)
 		}

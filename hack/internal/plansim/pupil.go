@@ -77,7 +77,7 @@ func (w *World) enlist(i int) {
 		p.sections = append(p.sections, e.most/30*r.NormFloat64())
 	}
 	p.target = w.number(e.low+e.step*math.Round(min(max(aim, 1), e.most)), e.step)
-	start := dateOf(Begin.Add(time.Duration(p.joined)*time.Hour), p.zone)
+	start := dateOf(begin.Add(time.Duration(p.joined)*time.Hour), p.zone)
 	if r.IntN(10) > 0 {
 		p.examDay = start.AddDays(12 + r.IntN(100))
 	}
@@ -225,7 +225,7 @@ func (w *World) snapshot(ctx context.Context, hour int) error {
 // left lying, reported days later or marked again.
 func (w *World) sit(p *pupil, hour int, given id.Assignment, item id.Item) {
 	p.sessions++
-	at := Begin.Add(time.Duration(hour) * time.Hour)
+	at := begin.Add(time.Duration(hour) * time.Hour)
 	r := work.Record{Kind: catalog.Test, Session: fmt.Sprintf("%d-%d", p.user, p.sessions), Organization: p.school.Organization.Slug, User: p.user, Item: item,
 		Assignment: fmt.Sprintf("test-assignment:%d", given), Attempt: result.Assigned, State: result.Started, StartedAt: &at}
 	fate := w.random.IntN(50)
@@ -238,7 +238,7 @@ func (w *World) sit(p *pupil, hour int, given id.Assignment, item id.Item) {
 	if fate < 4 {
 		held, out := r, hour+24*(1+w.random.IntN(5))
 		held.State, held.Mark = result.Held, catalog.Mark{}
-		released := Begin.Add(time.Duration(out) * time.Hour)
+		released := begin.Add(time.Duration(out) * time.Hour)
 		r.State, r.ReleasedAt = result.Released, &released
 		w.sits[hour] = append(w.sits[hour], held)
 		hour = out

@@ -86,7 +86,7 @@ func (w *World) Picture(ctx context.Context) (string, error) {
 	)
 }
 
-func (w *World) day(at time.Time) int { return int(at.Sub(Begin) / (24 * time.Hour)) }
+func (w *World) day(at time.Time) int { return int(at.Sub(begin) / (24 * time.Hour)) }
 
 func (w *World) aDay(ctx context.Context, which string) ([]float64, error) {
 	rows, err := w.db.Query(ctx, `SELECT at FROM plan_history WHERE `+which)

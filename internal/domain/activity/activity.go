@@ -47,8 +47,8 @@ const (
 	TestCompleted Kind = "test_completed" // finished a test
 )
 
-// Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Visit, PageView, Heartbeat, TestStarted, TestCompleted} }
+// kinds returns all kinds.
+func kinds() []Kind { return []Kind{Visit, PageView, Heartbeat, TestStarted, TestCompleted} }
 
 // Event is one thing that a user did. Two events of a user with the same kind and time, to the microsecond,
 // are the same event.
@@ -75,7 +75,7 @@ func Sum(events []Event) Totals {
 		if c := a.At.Compare(b.At); c != 0 {
 			return c
 		}
-		return slices.Index(Kinds(), a.Kind) - slices.Index(Kinds(), b.Kind)
+		return slices.Index(kinds(), a.Kind) - slices.Index(kinds(), b.Kind)
 	})
 	t := Totals{FirstSeenAt: events[0].At, LastSeenAt: events[len(events)-1].At}
 	var minute time.Time
@@ -121,7 +121,7 @@ func (r Report) check(now time.Time) *fault.Error {
 		return fault.Field("organization", "missing", "organization: required; send the organization's slug")
 	case r.User < 1:
 		return fault.Field("user_id", "not_an_id", "user_id: send the user's id, a positive whole number")
-	case !slices.Contains(Kinds(), r.Kind):
+	case !slices.Contains(kinds(), r.Kind):
 		return fault.Field("kind", "not_a_choice", "kind: send one of visit, page_view, heartbeat, test_started, test_completed")
 	case r.At.After(now.Add(clockSkew)):
 		return fault.Field("at", "in_the_future", "at: it is ahead of the clock; send when the event happened, with its offset")

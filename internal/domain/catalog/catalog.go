@@ -206,8 +206,8 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, kinds []Kind) 
 	return items, err
 }
 
-// PageLength is how many items Search gives at most.
-const PageLength = 20
+// pageLength is how many items Search gives at most.
+const pageLength = 20
 
 // maxPages bounds how far Search goes.
 const maxPages = 500
@@ -217,9 +217,9 @@ const maxPages = 500
 func Search(ctx context.Context, q pg.Querier, org id.Organization, text string, page int) (items []Item, more bool, err error) {
 	page = min(max(page, 1), maxPages)
 	words := strings.Fields(text)
-	items, err = selectFound(ctx, q, org, words[:min(len(words), 10)], PageLength, (page-1)*PageLength)
-	if len(items) > PageLength {
-		items, more = items[:PageLength], page < maxPages
+	items, err = selectFound(ctx, q, org, words[:min(len(words), 10)], pageLength, (page-1)*pageLength)
+	if len(items) > pageLength {
+		items, more = items[:pageLength], page < maxPages
 	}
 	return items, more, err
 }

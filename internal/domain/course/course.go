@@ -67,15 +67,15 @@ func Find(ctx context.Context, q pg.Querier, org id.Organization, course id.Cour
 	return c, err
 }
 
-// MaxFew is the largest number of people in a course for which a list looks up each person's
+// maxFew is the largest number of people in a course for which a list looks up each person's
 // rows. In a larger course it reads on through the list instead, as it soon meets their rows.
-const MaxFew = 500
+const maxFew = 500
 
 // Few lists the people who are or were enrolled in the course; nil when they are more than
-// MaxFew.
+// maxFew.
 func Few(ctx context.Context, q pg.Querier, org id.Organization, course id.Course) ([]id.User, error) {
-	users, err := selectEnrolled(ctx, q, org, course, MaxFew+1)
-	if err != nil || len(users) > MaxFew {
+	users, err := selectEnrolled(ctx, q, org, course, maxFew+1)
+	if err != nil || len(users) > maxFew {
 		return nil, err
 	}
 	return users, nil

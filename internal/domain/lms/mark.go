@@ -55,23 +55,29 @@ func Scored(b *pg.Batch, scores []Score, now time.Time) {
 	}
 }
 
-// Mark is one that is due, with what it takes to send it.
-type Mark struct {
+// Services is an LMS of an organization whose services are called, with what it takes to get a token of it.
+type Services struct {
 	Organization id.Organization
 	Registration id.Registration
-	Line         []byte
-	User         id.User
-	Claim        int64
-	LineItem     string
-	Subject      string // the student, as the LMS calls them; "": the LMS's user was forgotten
-	Score        decimal.Number
-	MaxScore     decimal.Number
-	ScoredAt     time.Time
-	Version      int64
-	Tries        int // that failed
 	ClientID     string
 	TokenURL     string
 	Audience     string
+}
+
+// Mark is one that is due, with what it takes to send it.
+type Mark struct {
+	Services
+
+	Line     []byte
+	User     id.User
+	Claim    int64
+	LineItem string
+	Subject  string // the student, as the LMS calls them; "": the LMS's user was forgotten
+	Score    decimal.Number
+	MaxScore decimal.Number
+	ScoredAt time.Time
+	Version  int64
+	Tries    int // that failed
 }
 
 // MaxEach is how many marks of one LMS a process has in hand at most, so that one that is late or away holds up its own alone; they are

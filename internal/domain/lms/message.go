@@ -33,6 +33,7 @@ type Message struct {
 	Nonce      string
 	Item       string         // what was chosen for the link (ItemParameter); "": Target alone says it
 	LineItem   string         // the address of the column of marks of the link; "": the LMS wants none
+	Course     Course         // that the message comes from; the zero Course: the LMS does not list its people
 	Choice     *ChoiceRequest // of a message of the type Chooses
 }
 
@@ -59,7 +60,9 @@ type claims struct {
 	Custom struct {
 		Item string `json:"registrar_item"` // ItemParameter
 	} `json:"https://purl.imsglobal.org/spec/lti/claim/custom"`
-	DeepLinking deepLinking `json:"https://purl.imsglobal.org/spec/lti-dl/claim/deep_linking_settings"`
+	Course      json.RawMessage `json:"https://purl.imsglobal.org/spec/lti/claim/context"`
+	Names       json.RawMessage `json:"https://purl.imsglobal.org/spec/lti-nrps/claim/namesroleservice"`
+	DeepLinking deepLinking     `json:"https://purl.imsglobal.org/spec/lti-dl/claim/deep_linking_settings"`
 	Grades      struct {
 		LineItem string   `json:"lineitem"`
 		Scope    []string `json:"scope"`
@@ -200,7 +203,7 @@ func (c claims) checkMessage(r Registration) error {
 
 func (c claims) message() Message {
 	m := Message{Deployment: c.Deployment, Target: c.Target, Subject: c.Subject, Email: strings.TrimSpace(c.Email), FirstName: c.GivenName, LastName: c.FamilyName,
-		Roles: c.Roles, Link: c.Link.ID, Nonce: c.Nonce, Item: c.Custom.Item}
+		Roles: c.Roles, Link: c.Link.ID, Nonce: c.Nonce, Item: c.Custom.Item, Course: readCourse(c.Course, c.Names)}
 	if c.Type == Chooses {
 		m.Choice = c.DeepLinking.request(c.Deployment)
 	}

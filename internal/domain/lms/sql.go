@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -141,6 +142,8 @@ func deleteOf(ctx context.Context, tx *pg.Tx, org id.Organization, which id.Regi
 			DELETE FROM lms_marks WHERE organization_id = $1 AND registration_id = $2
 		), choices AS (
 			DELETE FROM lms_choices WHERE organization_id = $1 AND registration_id = $2
+		), contexts AS (
+			DELETE FROM lms_contexts WHERE organization_id = $1 AND registration_id = $2
 		)
 		DELETE FROM lms_logins WHERE organization_id = $1 AND registration_id = $2`, org, which)
 	return err
@@ -471,6 +474,13 @@ func updateDue(ctx context.Context, q pg.Querier, orgs, registrations []int64, n
 			d.token_audience AS audience`, now, until, orgs, registrations, handful)
 }
 
+// Measure counts the due marks of all organizations, and says how long the oldest has waited.
+func Measure(ctx context.Context, q pg.Querier, now time.Time) (due int, oldest time.Duration, err error) {
+	since := now
+	err = q.QueryRow(ctx, `SELECT count(*), coalesce(min(due_at), $1) FROM lms_marks WHERE due_at <= $1`, now).Scan(&due, &since)
+	return due, now.Sub(since), err
+}
+
 // Settle records an attempt. next is when the mark is due again; zero: it was taken, or given up. A mark that was handed out again
 // meanwhile stays as it is; one that was marked again stays due.
 func Settle(ctx context.Context, q pg.Querier, m Mark, a MarkAttempt, next time.Time) error {
@@ -530,4 +540,235 @@ func updateGivenUp(ctx context.Context, q pg.Querier, org id.Organization, r id.
 		UPDATE lms_marks SET due_at = $3, tries = 0
 		WHERE organization_id = $1 AND registration_id = $2 AND due_at IS NULL AND version > sent_version`, org, r, now)
 	return tag.RowsAffected(), err
+}
+
+const contextColumns = `
+	c.id,
+	c.registration_id AS registration,
+	c.deployment,
+	c.context AS course,
+	c.title,
+	c.seen_at,
+	c.pulled,
+	c.due_at,
+	c.in_hand,
+	c.tries,
+	c.pulled_at,
+	c.attempts`
+
+// Contexts lists the courses of a registration, those that are pulled first, and then those that were opened last.
+func Contexts(ctx context.Context, q pg.Querier, org id.Organization, r id.Registration) ([]Context, error) {
+	return pg.List[Context](ctx, q, `
+		SELECT `+contextColumns+` FROM lms_contexts c
+		WHERE c.organization_id = $1 AND c.registration_id = $2
+		ORDER BY c.pulled DESC, c.seen_at DESC, c.id`, org, r)
+}
+
+func selectContext(
+	ctx context.Context, q pg.Querier, org id.Organization, r id.Registration, which id.LMSContext,
+) (Context, error) {
+	return pg.One[Context](ctx, q, `
+		SELECT `+contextColumns+` FROM lms_contexts c
+		WHERE c.organization_id = $1 AND c.registration_id = $2 AND c.id = $3`, org, r, which)
+}
+
+// selectNoted says whether a course is known as it is, and was seen since.
+func selectNoted(
+	ctx context.Context, q pg.Querier, org id.Organization, r id.Registration, deployment string, c Course, since time.Time,
+) (known bool, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT EXISTS (
+			SELECT FROM lms_contexts
+			WHERE organization_id = @organization AND registration_id = @registration AND deployment = @deployment
+				AND context = @course AND title = @title AND memberships_url = @url AND seen_at > @since
+		)`,
+		pg.Args{
+			"organization": org,
+			"registration": r,
+			"deployment":   deployment,
+			"course":       c.ID,
+			"title":        c.Title,
+			"url":          c.MembershipsURL,
+			"since":        since,
+		}).Scan(&known)
+	return known, err
+}
+
+func upsertContext(
+	ctx context.Context, tx *pg.Tx, org id.Organization, r id.Registration, deployment string, c Course, now time.Time,
+) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO lms_contexts (
+			organization_id,
+			registration_id,
+			deployment,
+			context,
+			title,
+			memberships_url,
+			seen_at
+		) VALUES (
+			@organization,
+			@registration,
+			@deployment,
+			@course,
+			@title,
+			@url,
+			@now
+		)
+		ON CONFLICT (organization_id, registration_id, deployment, context) DO UPDATE SET
+			title = excluded.title,
+			memberships_url = excluded.memberships_url,
+			seen_at = excluded.seen_at`,
+		pg.Args{
+			"organization": org,
+			"registration": r,
+			"deployment":   deployment,
+			"course":       c.ID,
+			"title":        c.Title,
+			"url":          c.MembershipsURL,
+			"now":          now,
+		})
+	return err
+}
+
+// deleteSurplus keeps so many courses of a registration, and all that are pulled.
+func deleteSurplus(ctx context.Context, tx *pg.Tx, org id.Organization, r id.Registration, kept int) error {
+	_, err := tx.Exec(ctx, `
+		DELETE FROM lms_contexts d
+		USING (
+			SELECT id FROM lms_contexts
+			WHERE organization_id = $1 AND registration_id = $2
+			ORDER BY pulled DESC, seen_at DESC, id DESC OFFSET $3
+		) AS s
+		WHERE d.organization_id = $1 AND d.id = s.id AND NOT d.pulled`, org, r, kept)
+	return err
+}
+
+func countPulled(ctx context.Context, tx *pg.Tx, org id.Organization) (n int, err error) {
+	err = tx.QueryRow(ctx, `SELECT count(*) FROM lms_contexts WHERE organization_id = $1 AND pulled`, org).Scan(&n)
+	return n, err
+}
+
+// updatePulled takes a pull that is in hand from whoever makes it.
+func updatePulled(
+	ctx context.Context, tx *pg.Tx, org id.Organization, which id.LMSContext, on bool, by audit.Actor, now time.Time,
+) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE lms_contexts SET
+			pulled = $3,
+			asked_at = $5,
+			asked_by = CASE WHEN $3 THEN $4::jsonb END,
+			due_at = CASE WHEN $3 THEN $5::timestamptz END,
+			in_hand = false,
+			claim = claim + 1,
+			tries = 0
+		WHERE organization_id = $1 AND id = $2`, org, which, on, by, now)
+	return err
+}
+
+func updateAsked(
+	ctx context.Context, tx *pg.Tx, org id.Organization, which id.LMSContext, by audit.Actor, now time.Time,
+) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE lms_contexts SET asked_at = $4, asked_by = $3, due_at = $4, in_hand = false, claim = claim + 1, tries = 0
+		WHERE organization_id = $1 AND id = $2`, org, which, by, now)
+	return err
+}
+
+func selectAnyDue(ctx context.Context, q pg.Querier, now time.Time) (some bool, err error) {
+	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM lms_contexts WHERE due_at <= $1 AND tries < $2)`, now, maxPulls).Scan(&some)
+	return some, err
+}
+
+func updateDuePulls(ctx context.Context, q pg.Querier, most int, now, until time.Time) ([]Pull, error) {
+	return pg.List[Pull](ctx, q, `
+		WITH lmses AS (
+			SELECT r.organization_id, r.id, r.client_id, r.token_url, r.token_audience
+			FROM lms_registrations r
+			WHERE NOT r.waiting
+				AND NOT EXISTS (
+					SELECT FROM lms_contexts c
+					WHERE c.organization_id = r.organization_id AND c.registration_id = r.id
+						AND c.in_hand AND c.due_at > $1)
+		), due AS (
+			SELECT c.organization_id, c.id, l.client_id, l.token_url, l.token_audience
+			FROM lmses l CROSS JOIN LATERAL (
+				SELECT * FROM lms_contexts c
+				WHERE c.organization_id = l.organization_id AND c.registration_id = l.id
+					AND c.due_at <= $1 AND c.tries < $4
+				ORDER BY c.due_at LIMIT 1
+				FOR UPDATE SKIP LOCKED
+			) AS c
+			LIMIT $3
+		)
+		UPDATE lms_contexts c SET due_at = $2, in_hand = true, claim = c.claim + 1, tries = c.tries + 1
+		FROM due d
+		WHERE c.organization_id = d.organization_id AND c.id = d.id
+		RETURNING
+			c.organization_id AS organization,
+			c.registration_id AS registration,
+			d.client_id,
+			d.token_url,
+			d.token_audience AS audience,
+			c.id,
+			c.context AS course,
+			c.title,
+			c.memberships_url,
+			c.claim,
+			c.tries,
+			c.asked_by`, now, until, most, maxPulls)
+}
+
+func selectInHand(ctx context.Context, q pg.Querier, p Pull) (is bool, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT EXISTS (SELECT FROM lms_contexts WHERE organization_id = $1 AND id = $2 AND claim = $3)`,
+		p.Organization, p.ID, p.Claim).Scan(&is)
+	return is, err
+}
+
+func updateSettled(ctx context.Context, q pg.Querier, p Pull, a PullAttempt, due *time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE lms_contexts SET
+			due_at = @due,
+			asked_by = CASE WHEN @due::timestamptz IS NOT NULL THEN asked_by END,
+			in_hand = false,
+			tries = CASE WHEN @taken THEN 0 ELSE tries END,
+			pulled_at = CASE WHEN @taken THEN @at ELSE pulled_at END,
+			attempts = (
+				SELECT coalesce(jsonb_agg(e.value ORDER BY e.n), '[]')
+				FROM jsonb_array_elements(attempts || @attempt::jsonb) WITH ORDINALITY AS e(value, n)
+				WHERE e.n > jsonb_array_length(attempts) + 1 - 20
+			)
+		WHERE organization_id = @organization AND id = @id AND claim = @claim`,
+		pg.Args{
+			"due":          due,
+			"taken":        a.Cause == "",
+			"at":           a.At,
+			"attempt":      a,
+			"organization": p.Organization,
+			"id":           p.ID,
+			"claim":        p.Claim,
+		})
+	return err
+}
+
+func updateScheduled(ctx context.Context, q pg.Querier, night, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE lms_contexts SET
+			asked_at = $2,
+			asked_by = NULL,
+			due_at = $2,
+			in_hand = false,
+			claim = claim + 1,
+			tries = 0
+		WHERE pulled AND asked_at < $1 AND $1::timestamptz + make_interval(secs => (id * 7919 % $3)::float8) <= $2`,
+		night, now, int64(pullSpread.Seconds()))
+	return err
+}
+
+func countFailing(ctx context.Context, q pg.Querier) (n int, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT count(*) FROM lms_contexts
+		WHERE pulled AND NOT in_hand AND tries >= $1 AND attempts->-1->>'cause' IS NOT NULL`, maxPulls).Scan(&n)
+	return n, err
 }

@@ -373,3 +373,5 @@ func FuzzKey(f *testing.F) {
 		})
 	})
 }
+
+func (r *recent[V]) size() int { return len(r.young) + len(r.old) }

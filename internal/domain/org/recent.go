@@ -39,5 +39,3 @@ func (r *recent[V]) turn(now time.Time) {
 }
 
 func (r *recent[V]) rotate(now time.Time) { r.young, r.old, r.since = map[string]V{}, r.young, now }
-
-func (r *recent[V]) size() int { return len(r.young) + len(r.old) }

@@ -39,8 +39,10 @@ type File struct {
 	layout              *layout
 	people, enrollments *section // nil: there is none
 	roles, classes      *section // of a OneRoster archive
+	sessions            *section // of one, too
 	deltaPeople         bool
 	deltaSeats          bool
+	deltaSessions       bool
 	inflated            []*int64 // bytes that came out of each section as it was last read
 	rows                int      // that were read of all sections
 }

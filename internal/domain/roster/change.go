@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -50,10 +51,11 @@ type ClassAction string
 
 // The actions on a class and on a seat in one.
 const (
-	CreateClass ClassAction = "create"
-	RenameClass ClassAction = "rename"
-	AddSeat     ClassAction = "add"
-	RemoveSeat  ClassAction = "remove"
+	CreateClass     ClassAction = "create"
+	RenameClass     ClassAction = "rename"
+	RescheduleClass ClassAction = "reschedule"
+	AddSeat         ClassAction = "add"
+	RemoveSeat      ClassAction = "remove"
 )
 
 // ClassChange is what a run does about a class or a seat in one.
@@ -63,7 +65,10 @@ type ClassChange struct {
 	Class  string // its external id
 	Name   string
 	Before string // a renamed class's earlier name
-	Person string // the external id of the student whose seat it is
+	Days          // of a new or rescheduled class
+	// A rescheduled class's earlier dates; zero: it had none.
+	BeforeStartDate, BeforeEndDate clock.Date
+	Person                         string // the external id of the student whose seat it is
 }
 
 // Identity is a source's external id for a person, as a change leaves it.
@@ -97,7 +102,7 @@ func SaveIdentities(ctx context.Context, tx *pg.Tx, r Run, all []Identity) error
 // SaveClasses carries out changes of classes and of seats in them.
 func SaveClasses(ctx context.Context, tx *pg.Tx, r Run, changes []ClassChange) error {
 	var b pg.Batch
-	for _, a := range []ClassAction{CreateClass, RenameClass, RemoveSeat, AddSeat} {
+	for _, a := range []ClassAction{CreateClass, RenameClass, RescheduleClass, RemoveSeat, AddSeat} {
 		var of []ClassChange
 		for _, c := range changes {
 			if c.Action == a {

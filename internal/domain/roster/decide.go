@@ -1,5 +1,7 @@
 package roster
 
+import "github.com/registrar-dev/registrar/internal/kit/clock"
+
 // Effects are a set of what a change does.
 type Effects int16
 
@@ -270,37 +272,44 @@ type ClassRow struct {
 	ExternalID  string
 	Name        string // where the class comes first; "": none
 	CurrentName string // its name so far; "" for a new class
-	Conflicting bool   // rows give it several names
-	Listed      bool   // a row of classes.csv is the first to name it
-	Unlisted    bool   // the file has a classes.csv, which lacks it
+	Days               // zero: the file says none
+	// Its dates so far; zero: it has none.
+	CurrentStartDate, CurrentEndDate clock.Date
+	Conflicting                      bool // rows give it several names
+	Listed                           bool // a row of classes.csv is the first to name it
+	Unlisted                         bool // the file has a classes.csv, which lacks it
 }
 
-// DecideClass decides about a class: it is created where it is new, and renamed to a new name that
-// all its rows have. A change without an action leaves it unchanged.
-func DecideClass(c ClassRow) (ClassChange, []Issue) {
+// DecideClass decides about a class: it is created where it is new, renamed to a new name that all its rows have, and
+// rescheduled to new dates. No change leaves it as it is.
+func DecideClass(c ClassRow) (changes []ClassChange, found []Issue) {
 	t := issues{file: EnrollmentsFile, line: c.Line}
 	if c.Listed {
 		t.file = ClassesFile
 	}
-	change := ClassChange{Class: c.ExternalID, Name: c.Name, Before: c.CurrentName}
-	if change.Name == "" {
-		change.Name = c.ExternalID
+	name := c.Name
+	if name == "" {
+		name = c.ExternalID
 	}
 	if c.Conflicting {
 		kept := c.CurrentName
 		if kept == "" {
-			kept = change.Name
+			kept = name
 		}
 		t.add(ClassNameConflict, Warning, "class %s has several names; it is called %s", cut(c.ExternalID, 60), cut(kept, 60))
 	}
-	if c.Unlisted && c.CurrentName == "" {
-		t.add(UnknownClass, Warning, "class %s is neither in %s nor from earlier imports; it is called by its id", cut(c.ExternalID, 60), ClassesFile)
+	if c.CurrentName == "" {
+		if c.Unlisted {
+			t.add(UnknownClass, Warning, "class %s is neither in %s nor from earlier imports; it is called by its id", cut(c.ExternalID, 60), ClassesFile)
+		}
+		return []ClassChange{{Action: CreateClass, Class: c.ExternalID, Name: name, Days: c.Days}}, t.all
 	}
-	switch {
-	case c.CurrentName == "":
-		change.Action = CreateClass
-	case !c.Conflicting && c.Name != "" && c.Name != c.CurrentName:
-		change.Action = RenameClass
+	if !c.Conflicting && c.Name != "" && c.Name != c.CurrentName {
+		changes = append(changes, ClassChange{Action: RenameClass, Class: c.ExternalID, Name: c.Name, Before: c.CurrentName})
 	}
-	return change, t.all
+	if c.Days != (Days{}) && c.Days != (Days{c.CurrentStartDate, c.CurrentEndDate}) {
+		changes = append(changes, ClassChange{Action: RescheduleClass, Class: c.ExternalID, Name: c.CurrentName, Days: c.Days,
+			BeforeStartDate: c.CurrentStartDate, BeforeEndDate: c.CurrentEndDate})
+	}
+	return changes, t.all
 }

@@ -17,6 +17,8 @@ type Totals struct {
 	SeatsRemoved       int       // of them, those that are not in the file
 	Unreadable         int       // rows of people whose person is unknown
 	SeatRowsUnreadable int       // rows of enrollments.csv whose seat is unknown
+	ApproveAlways      bool      // each snapshot of the source waits for a person
+	Percent            *int      // of people or places, above which losing them is not plausible; nil: the usual rule
 	Approved           *Approved // nil: nobody has approved the run
 }
 
@@ -39,6 +41,7 @@ const (
 	guardFew       = 5  // people or places at least, and then
 	guardFewShare  = 10 // percent
 	percent        = 100
+	reasonAlways   = "approval_required"
 	reasonEmpty    = "empty_file"
 	reasonShare    = "implausible_share"
 	reasonSection  = "missing_section"
@@ -64,10 +67,13 @@ func Guards(t Totals) []Reason {
 		}
 		return reasons
 	}
+	if t.ApproveAlways {
+		hold(reasonAlways, "each snapshot of the source is to be approved")
+	}
 	if t.Rows == 0 && !t.DeltaPeople {
 		hold(reasonEmpty, "%s has no rows, which would deactivate everybody", t.PeopleFile)
 	}
-	if implausible(t.Deactivate, t.Active) {
+	if implausible(t.Deactivate, t.Active, t.Percent) {
 		hold(reasonShare, "%d of %s of the source would be deactivated", t.Deactivate, counted(t.Active, "active person", "active people"))
 	}
 	if t.HadEnrollments && !t.HasEnrollments && !t.DeltaSeats {
@@ -76,7 +82,7 @@ func Guards(t Totals) []Reason {
 	switch {
 	case t.HasEnrollments && t.SeatRows == 0 && t.Seats > 0 && !t.DeltaSeats:
 		hold(reasonSection, "%s has no rows, which would empty every class", EnrollmentsFile)
-	case implausible(t.SeatsRemoved, t.Seats):
+	case implausible(t.SeatsRemoved, t.Seats, t.Percent):
 		hold(reasonPlaces, "%d of %s in classes would be lost, as %s lacks them", t.SeatsRemoved, counted(t.Seats, "place", "places"), EnrollmentsFile)
 	}
 	if t.Unreadable > 0 && t.Deactivate > 0 && !t.DeltaPeople {
@@ -88,9 +94,13 @@ func Guards(t Totals) []Reason {
 	return reasons
 }
 
-// implausible says whether losing some of all is more than happens from one file to the next.
-func implausible(some, all int) bool {
+// implausible says whether losing some of all is more than happens from one file to the next, or more than the limit
+// in percent where there is one.
+func implausible(some, all int, limit *int) bool {
 	share := some * percent
+	if limit != nil {
+		return share > *limit*all
+	}
 	return share > guardShare*all || some >= guardFew && share > guardFewShare*all
 }
 

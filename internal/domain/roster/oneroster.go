@@ -17,6 +17,7 @@ const (
 	UsersFile    = "users.csv"
 	RolesFile    = "roles.csv" // of version 1.2
 	ClassesFile  = "classes.csv"
+	SessionsFile = "academicSessions.csv"
 )
 
 var oneRoster = &layout{people: UsersFile, id: "sourcedId", email: "email", first: "givenName", last: "familyName", role: "role",
@@ -26,7 +27,8 @@ var (
 	manifestColumns = []string{"propertyName", "value"}
 	userColumns     = []string{"sourcedId", "givenName", "familyName", "email", "username", "role", "status", "enabledUser"}
 	roleColumns     = []string{"userSourcedId", "role", "status", "endDate"}
-	classColumns    = []string{"sourcedId", "title", "classCode", "status"}
+	classColumns    = []string{"sourcedId", "title", "classCode", "status", "termSourcedIds"}
+	sessionColumns  = []string{"sourcedId", "startDate", "endDate", "status"}
 	placeColumns    = []string{"userSourcedId", "classSourcedId", "role", "status", "endDate"}
 )
 
@@ -65,7 +67,7 @@ func (f *File) chooseOneRoster(entries []*zip.File, folder string) error {
 	f.layout = oneRoster
 	var manifest *section
 	sections := map[string]**section{ManifestFile: &manifest, UsersFile: &f.people, RolesFile: &f.roles,
-		ClassesFile: &f.classes, EnrollmentsFile: &f.enrollments}
+		ClassesFile: &f.classes, EnrollmentsFile: &f.enrollments, sessionsName: &f.sessions}
 	for _, e := range entries {
 		if ignored(e.Name) {
 			continue
@@ -99,8 +101,12 @@ func (f *File) chooseOneRoster(entries []*zip.File, folder string) error {
 	}
 	f.deltaPeople = f.people == nil || modes[UsersFile] == delta
 	f.deltaSeats = modes[EnrollmentsFile] == delta || f.enrollments == nil && f.deltaPeople
+	f.deltaSessions = modes[sessionsName] == delta
 	return nil
 }
+
+// sessionsName is SessionsFile as names of files are compared.
+var sessionsName = strings.ToLower(SessionsFile)
 
 // What a manifest says of a file.
 const (
@@ -135,7 +141,8 @@ func (f *File) manifest(s *section) (map[string]string, error) {
 		switch {
 		case name == "oneroster.version" && value != "" && !strings.HasPrefix(value, "1.") && value != "1":
 			return nil, invalid("unsupported_version", "%s, line %d: OneRoster %s; versions 1.1 and 1.2 are read", ManifestFile, r.line, cut(value, 20))
-		case !named || file != UsersFile && file != RolesFile && file != ClassesFile && file != EnrollmentsFile:
+		case !named || file != UsersFile && file != RolesFile && file != ClassesFile && file != EnrollmentsFile && file != sessionsName:
+		case value != bulk && value != delta && value != absent && file == sessionsName: // it takes nobody away
 		case value != bulk && value != delta && value != absent:
 			return nil, invalid("bad_manifest", "%s, line %d: %s is %s; it has to be bulk, delta or absent", ManifestFile, r.line, name, cut(value, 20))
 		case modes[file] != "" && modes[file] != value:
@@ -198,12 +205,18 @@ func (t *table) withdrawn(r record) (why, wrong string) {
 
 // ended says whether a row's endDate has passed. A date that cannot be read has not.
 func (t *table) ended(r record, today clock.Date) bool {
-	text := t.value(r, "endDate")
+	end, ok := t.day(r, "endDate")
+	return ok && end.Before(today)
+}
+
+// day is the date in a column.
+func (t *table) day(r record, column string) (d clock.Date, ok bool) {
+	text := t.value(r, column)
 	if len(text) > len("2006-01-02") { // a time may follow
 		text = text[:len("2006-01-02")]
 	}
-	day, err := clock.ParseDate(text)
-	return err == nil && day.Before(today)
+	d, err := clock.ParseDate(text)
+	return d, err == nil
 }
 
 // ids is a set of ids, with something about each. It has hashes of them under seeds of its own, so that its size does not
@@ -227,49 +240,65 @@ type roleBook struct {
 	issues []Issue // with its rows, the first of them
 }
 
-// maxRoleIssues is how many issues of roles.csv are kept: they wait in memory for the first row of people.
-const maxRoleIssues = 1000
-
 // readRoles reads roles.csv; nil when there is none. Of several roles of a person one counts, in the order of the constants;
 // those that are over do not.
 func (f *File) readRoles(rules Rules) (*roleBook, error) {
-	t, err := f.optional(RolesFile, f.roles, roleColumns, roleColumns[:2])
+	b := &roleBook{kinds: newIDs[role]()}
+	found, there, err := f.readAhead(RolesFile, f.roles, roleColumns, 2, rules, func(t *table, r record, user string) string {
+		if t.ended(r, rules.Today) {
+			return ""
+		}
+		kind, key := oneRosterRole(t.value(r, "role")), b.kinds.key(user)
+		if other, more := b.kinds.set[key]; !more || kind < other {
+			b.kinds.set[key] = kind
+		}
+		return ""
+	})
+	if b.issues = found; !there {
+		b = nil
+	}
+	return b, err
+}
+
+// maxAheadIssues is how many issues of a file that is read ahead are kept: they wait in memory.
+const maxAheadIssues = 1000
+
+// readAhead reads a file before the rows that refer to its own, of which the first column has the id and the first columns
+// are required. use takes each row that is there, and says what is wrong with it. found are issues of bad rows; there is
+// false when the archive lacks the file.
+func (f *File) readAhead(
+	name string, s *section, columns []string, required int, rules Rules, use func(t *table, r record, id string) (wrong string),
+) (found []Issue, there bool, err error) {
+	t, err := f.optional(name, s, columns, columns[:required])
 	if t == nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = t.close() }()
-	b := &roleBook{kinds: newIDs[role]()}
 	for {
 		r, err := t.next()
 		if errors.Is(err, io.EOF) {
-			return b, nil
+			return found, true, nil
 		}
 		if err == nil && t.rows%pauseRows == 0 && rules.Pause != nil {
 			err = rules.Pause()
 		}
 		if err != nil {
-			return nil, err
+			return nil, true, err
 		}
-		user, gone := t.value(r, "userSourcedId"), ""
+		id, gone := t.value(r, columns[0]), ""
 		if r.wrong == "" {
 			gone, r.wrong = t.withdrawn(r)
 		}
-		switch {
-		case r.wrong != "" || user == "":
-			if r.wrong == "" {
-				r.wrong = "userSourcedId is missing"
-			}
-			if len(b.issues) < maxRoleIssues {
-				found := issues{file: RolesFile, line: r.line, person: clean(user)}
-				found.add(BadRow, Error, "the row was left out: %s", r.wrong)
-				b.issues = append(b.issues, found.all...)
-			}
-		case gone != "" || t.ended(r, rules.Today):
-		default:
-			kind, key := oneRosterRole(t.value(r, "role")), b.kinds.key(user)
-			if other, more := b.kinds.set[key]; !more || kind < other {
-				b.kinds.set[key] = kind
-			}
+		if r.wrong == "" && id == "" {
+			r.wrong = columns[0] + " is missing"
+		}
+		if r.wrong == "" && gone == "" {
+			r.wrong = use(t, r, id)
+		}
+		if r.wrong != "" && len(found) < maxAheadIssues {
+			i := issues{file: name, line: r.line, person: clean(t.value(r, "userSourcedId"))}
+			i.add(BadRow, Error, "the row was left out: %s", r.wrong)
+			found = append(found, i.all...)
 		}
 	}
 }
@@ -291,7 +320,70 @@ func (b *roleBook) found() (all []Issue) {
 	return all
 }
 
-// places begins to read classes.csv and, after it, enrollments.csv.
+// Days are the dates of a class, as the file has them: those of its terms, from the first to the last. The zero Days say nothing.
+type Days struct{ StartDate, EndDate clock.Date }
+
+// and are the days from the first of both to the last.
+func (d Days) and(o Days) Days {
+	if d == (Days{}) {
+		return o
+	}
+	if o.StartDate.Before(d.StartDate) {
+		d.StartDate = o.StartDate
+	}
+	d.EndDate = clock.Later(d.EndDate, o.EndDate)
+	return d
+}
+
+// sessions are what academicSessions.csv says of the days of each term. Those of nil say nothing.
+type sessions struct {
+	days  ids[Days] // zero: they cannot be read, which an issue says
+	delta bool      // terms that have not changed are missing
+}
+
+// readSessions reads academicSessions.csv; nil when there is none, or nothing in it. Terms, semesters and years are alike: each has its own days.
+func (f *File) readSessions(rules Rules) (*sessions, []Issue, error) {
+	s := &sessions{newIDs[Days](), f.deltaSessions}
+	found, there, err := f.readAhead(SessionsFile, f.sessions, sessionColumns, 3, rules, func(t *table, r record, id string) string {
+		key := s.days.key(id)
+		start, begins := t.day(r, "startDate")
+		end, ends := t.day(r, "endDate")
+		if !begins || !ends || end.Before(start) {
+			s.days.set[key] = Days{}
+			return "startDate and endDate have to be two dates, as 2026-08-31, one not before the other"
+		}
+		s.days.set[key] = s.days.set[key].and(Days{start, end})
+		return ""
+	})
+	if !there || len(s.days.set) == 0 && len(found) == 0 { // many systems write its header line alone
+		s = nil
+	}
+	return s, found, err
+}
+
+// of are the days of a class with the terms; none unless those of each are known. missing is a term that the file should
+// have, and lacks.
+func (s *sessions) of(terms string) (d Days, missing string) {
+	if s == nil {
+		return Days{}, ""
+	}
+	for term := range strings.SplitSeq(terms, ",") {
+		if term = strings.Trim(term, ` "`); term == "" {
+			continue
+		}
+		days, found := s.days.set[s.days.key(term)]
+		switch {
+		case !found && !s.delta:
+			return Days{}, term
+		case days == (Days{}):
+			return Days{}, ""
+		}
+		d = d.and(days)
+	}
+	return d, ""
+}
+
+// places begins to read classes.csv and, after it, enrollments.csv; academicSessions.csv is read before.
 func (f *File) places(rules Rules) (*Seats, error) {
 	s := &Seats{layout: f.layout, rules: rules}
 	t, err := f.optional(ClassesFile, f.classes, classColumns, classColumns[:1])
@@ -299,7 +391,13 @@ func (f *File) places(rules Rules) (*Seats, error) {
 		return nil, err
 	}
 	s.classes = &classes{table: t, over: newIDs[struct{}]()}
-	if s.table, err = f.optional(EnrollmentsFile, f.enrollments, placeColumns, placeColumns[:2]); err != nil {
+	if t != nil {
+		s.classes.sessions, s.ahead, err = f.readSessions(rules)
+	}
+	if err == nil {
+		s.table, err = f.optional(EnrollmentsFile, f.enrollments, placeColumns, placeColumns[:2])
+	}
+	if err != nil {
 		_ = s.Close()
 		return nil, err
 	}
@@ -308,8 +406,9 @@ func (f *File) places(rules Rules) (*Seats, error) {
 
 // classes reads classes.csv. One of nil has none.
 type classes struct {
-	table *table // nil: all is read
-	over  ids[struct{}]
+	table    *table // nil: all is read
+	over     ids[struct{}]
+	sessions *sessions
 }
 
 func (c *classes) close() error {
@@ -356,6 +455,10 @@ func (c *classes) next() (row Seat, found []Issue, ok bool, err error) {
 		default:
 			t.suspicious("sourcedId", row.Class)
 			t.suspicious("title", row.ClassName)
+			missing := ""
+			if row.Days, missing = c.sessions.of(c.table.value(r, "termSourcedIds")); missing != "" {
+				t.add(UnknownSession, Warning, "%s lacks the term %s, or calls it deleted; the class keeps the dates that it has, or gets none", SessionsFile, cut(missing, 60))
+			}
 			return row, t.all, true, nil
 		}
 		return row, t.all, false, nil

@@ -95,11 +95,11 @@ func readSeats(file *roster.File, rules roster.Rules) (string, error) {
 		return "", err
 	}
 	defer func() { _ = seats.Close() }()
-	usable, classes, gone, found := 0, 0, 0, ""
+	usable, classes, gone, found, days := 0, 0, 0, "", ""
 	for {
 		row, issues, ok, err := seats.Next()
 		if errors.Is(err, io.EOF) {
-			return fmt.Sprintf("%d%s", usable, found) + counted("classes", classes) + counted("gone", gone), nil
+			return fmt.Sprintf("%d%s", usable, found) + counted("classes", classes) + days + counted("gone", gone), nil
 		}
 		if err != nil {
 			return "", err
@@ -110,6 +110,9 @@ func readSeats(file *roster.File, rules roster.Rules) (string, error) {
 			gone++
 		case row.Person == "":
 			classes++
+			if row.Days != (roster.Days{}) {
+				days += fmt.Sprintf(" %s=%s/%s", row.Class, row.StartDate, row.EndDate)
+			}
 		default:
 			usable++
 		}
@@ -346,19 +349,22 @@ func FuzzReader(f *testing.F) {
 func FuzzOneRoster(f *testing.F) {
 	const users, roles = "sourcedId,status,enabledUser,role,username,givenName,familyName,email\nu1,active,true,student,ana,Ana,Lopez,ana@institute.org\n",
 		"userSourcedId,role,status,endDate\nu1,student,active,2027-06-30\n"
-	f.Add("file.users,bulk\n", users, "", "", "")
-	f.Add("file.users,delta\noneroster.version,1.2\n", strings.Replace(users, "role", "more", 1), roles, "", "")
+	f.Add("file.users,bulk\n", users, "", "", "", "")
+	f.Add("file.users,delta\noneroster.version,1.2\n", strings.Replace(users, "role", "more", 1), roles, "", "", "")
+	f.Add("file.users,bulk\nfile.academicSessions,delta\n", users, "", "sourcedId,termSourcedIds\nc1,\"t1, t2\"\nc2,t9\n", "",
+		"sourcedId,startDate,endDate,status\nt1,2026-08-01,2026-12-20T00:00:00Z,\nt2,2027-01-08,2027-06-30,active\nt3,2026-12-20,2026-08-01,\n")
 	f.Add("file.users,absent\nfile.enrollments,delta\n", "\xff\xfe", "userSourcedId,role\nu1,parent\n", "sourcedId,title,status\nc1,One,tobedeleted\n",
-		"classSourcedId,userSourcedId,role,endDate\nc1,u1,student,2020-01-01T00:00:00Z\nc2,u1,,\n")
-	f.Fuzz(func(t *testing.T, manifest, users, roles, classes, places string) {
-		archive := rostertest.Archive("manifest.csv", "propertyName,value\n"+manifest, "users.csv", users, "roles.csv", roles, "classes.csv", classes, "enrollments.csv", places)
+		"classSourcedId,userSourcedId,role,endDate\nc1,u1,student,2020-01-01T00:00:00Z\nc2,u1,,\n", "")
+	f.Fuzz(func(t *testing.T, manifest, users, roles, classes, places, sessions string) {
+		archive := rostertest.Archive("manifest.csv", "propertyName,value\n"+manifest, "users.csv", users, "roles.csv", roles, "classes.csv", classes, "enrollments.csv", places,
+			"academicSessions.csv", sessions)
 		got := outcome(archive)
 		if strings.HasPrefix(got, "error: ") {
-			t.Errorf("%q: %s", []string{manifest, users, roles, classes, places}, got)
+			t.Errorf("%q: %s", []string{manifest, users, roles, classes, places, sessions}, got)
 		}
 		called := strings.ToLower(strings.ReplaceAll(users+roles, "\x00", "")) // of UTF-16 as of UTF-8
 		if got[0] >= '1' && got[0] <= '9' && !strings.Contains(called, "student") {
-			t.Errorf("%q: %s", []string{manifest, users, roles, classes, places}, got)
+			t.Errorf("%q: %s", []string{manifest, users, roles, classes, places, sessions}, got)
 		}
 	})
 }

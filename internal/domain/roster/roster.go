@@ -60,6 +60,7 @@ const (
 	EncodingAssumed      Code = "encoding_assumed"
 	Withdrawn            Code = "withdrawn"
 	UnknownClass         Code = "unknown_class"
+	UnknownSession       Code = "unknown_session"
 )
 
 // Severity says what an issue means for its row.

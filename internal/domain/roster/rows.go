@@ -289,6 +289,7 @@ type Seat struct {
 	Person    string // "": a class
 	Class     string
 	ClassName string
+	Days           // of the class
 	Gone      bool `db:"-"` // the place has ended
 }
 
@@ -296,7 +297,8 @@ type Seat struct {
 type Seats struct {
 	layout     *layout
 	classes    *classes
-	table      *table // nil: there are none
+	ahead      []Issue // of what was read before the first row
+	table      *table  // nil: there are none
 	rules      Rules
 	n          int64
 	Rows       int // of enrollments.csv
@@ -324,6 +326,9 @@ func (s *Seats) Close() error { return errors.Join(s.classes.close(), closeTable
 // Next reads one row and its issues; ok is false for a row that cannot be used. io.EOF after the
 // last.
 func (s *Seats) Next() (row Seat, found []Issue, ok bool, err error) {
+	if found, s.ahead = s.ahead, nil; len(found) > 0 {
+		return Seat{}, found, false, nil
+	}
 	row, found, ok, err = s.classes.next()
 	if !errors.Is(err, io.EOF) {
 		s.n++

@@ -3,10 +3,7 @@ package roster
 import (
 	"context"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -36,38 +33,6 @@ const (
 // Over says whether the run is over, or waits for a person.
 func (s State) Over() bool { return s != Uploading && s != Queued && s != Applying }
 
-// Source is a system from which an organization sends rosters.
-type Source struct {
-	ID                   id.RosterSource
-	Name                 string
-	AuthoritativeEnabled bool
-	HadEnrollments       bool
-}
-
-// DefaultSource is the source of an upload that names none.
-const DefaultSource = "default"
-
-const maxSource = 100
-
-// ParseSource reads a source's label; "" is the default one. Invalid when it is too long or
-// has characters that cannot be shown.
-func ParseSource(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
-		return DefaultSource, nil
-	case utf8.RuneCountInString(text) > maxSource:
-		return "", fault.Field("source", "too_long", "source: send at most %d characters", maxSource)
-	case !utf8.ValidString(text) || strings.IndexFunc(text, unicode.IsControl) >= 0:
-		return "", fault.Field("source", "invalid", "source: contains characters that cannot be shown; remove them")
-	}
-	return text, nil
-}
-
-// ErrNotEnabled refuses a snapshot from a source that may not send any.
-var ErrNotEnabled = fault.New(fault.Forbidden, "authoritative_not_enabled",
-	"mode: authoritative_snapshot is not enabled for this source; have a platform administrator enable it, or send additive_only")
-
 // Counts are how many people, classes and seats in classes a run changes.
 type Counts struct {
 	Create     int
@@ -75,10 +40,16 @@ type Counts struct {
 	Skip       int
 	Deactivate int
 
-	ClassesCreated int
-	ClassesRenamed int
-	SeatsAdded     int
-	SeatsRemoved   int
+	ClassesCreated     int
+	ClassesRenamed     int
+	ClassesRescheduled int
+	SeatsAdded         int
+	SeatsRemoved       int
+}
+
+// OfClasses is how many changes of classes and of seats in them there are.
+func (c Counts) OfClasses() int {
+	return c.ClassesCreated + c.ClassesRenamed + c.ClassesRescheduled + c.SeatsAdded + c.SeatsRemoved
 }
 
 // Run is an import, a preview, or the undoing of an import.
@@ -121,29 +92,13 @@ type Draft struct {
 // maxUnfinished is how many runs of an organization may wait.
 const maxUnfinished = 8
 
-// PutSource makes a source, or changes whether it may send authoritative snapshots; with nil
-// that stays as it is.
-func PutSource(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, name string, enabled *bool, now time.Time) (s Source, err error) {
-	err = db.InTx(ctx, func(tx *pg.Tx) (err error) {
-		if s, err = upsertSource(ctx, tx, org, name, enabled, now); err != nil {
-			return err
-		}
-		target := s.Name + ", without authoritative snapshots"
-		if s.AuthoritativeEnabled {
-			target = s.Name + ", with authoritative snapshots"
-		}
-		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "set up roster source", Target: target, At: now})
-	})
-	return s, err
-}
-
 // Submit queues a run whose upload is complete, and makes its source when that is new. Runs of
 // one organization are carried out one after the other. Unavailable when too many are waiting.
 func Submit(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, run id.RosterRun, d Draft, now time.Time) error {
 	return db.InTx(ctx, func(tx *pg.Tx) (err error) {
 		draft := d // the source that it gets may be rolled back
 		if draft.Source.ID == 0 {
-			if draft.Source, err = upsertSource(ctx, tx, org, draft.Source.Name, nil, now); err != nil {
+			if draft.Source, err = lockSource(ctx, tx, org, draft.Source.Name, now); err != nil {
 				return err
 			}
 		}
@@ -176,6 +131,7 @@ func queue(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun
 	if err := setQueued(ctx, tx, org, run, d, now); err != nil {
 		return err
 	}
+	wakeSource(tx, d.Source.ID)
 	if waiting > 0 {
 		return nil // its turn comes when those are over
 	}
@@ -201,6 +157,7 @@ func Finish(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
 		}
 	}
 	tx.Wake(Channel, strconv.FormatInt(int64(r.ID), 10))
+	wakeSource(tx, r.Source.ID)
 	next, err := selectNext(ctx, tx, r.Organization)
 	if pg.None(err) {
 		return nil
@@ -242,6 +199,7 @@ func Discard(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization
 		if err := deleteChunks(ctx, tx, run); err != nil {
 			return err
 		}
+		wakeSource(tx, r.Source.ID)
 		return audit.Write(ctx, tx, entryOf(by, org, "discarded roster import", run, now))
 	})
 }

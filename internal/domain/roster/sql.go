@@ -2,15 +2,18 @@ package roster
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-const sourceColumns = `s.id, s.name, s.authoritative_enabled, s.had_enrollments`
+const sourceColumns = `s.id, s.name, s.authoritative_enabled, s.approval, s.guard_percent, s.had_enrollments,
+	coalesce(s.managed_by, '') AS managed_by`
 
 func oneSource(rows pgx.Rows, err error) (Source, error) {
 	if err != nil {
@@ -19,16 +22,76 @@ func oneSource(rows pgx.Rows, err error) (Source, error) {
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Source])
 }
 
-func upsertSource(
-	ctx context.Context, q pg.Querier, org id.Organization, name string, enabled *bool, now time.Time,
+func wakeSource(tx *pg.Tx, source id.RosterSource) {
+	tx.Wake(SourceChannel, strconv.FormatInt(int64(source), 10))
+}
+
+// lockSource makes a source unless there is one of the name, and locks it.
+func lockSource(
+	ctx context.Context, tx *pg.Tx, org id.Organization, name string, now time.Time,
 ) (Source, error) {
-	return oneSource(q.Query(ctx, `
-		INSERT INTO roster_sources AS s (organization_id, name, authoritative_enabled, created_at, updated_at)
-		VALUES ($1, $2, coalesce($3, false), $4, $4)
-		ON CONFLICT (organization_id, name) DO UPDATE SET
-			authoritative_enabled = coalesce($3, s.authoritative_enabled),
-			updated_at = CASE WHEN $3 <> s.authoritative_enabled THEN $4 ELSE s.updated_at END
-		RETURNING `+sourceColumns, org, name, enabled, now))
+	return oneSource(tx.Query(ctx, `
+		INSERT INTO roster_sources AS s (organization_id, name, created_at, updated_at)
+		VALUES ($1, $2, $3, $3)
+		ON CONFLICT (organization_id, name) DO UPDATE SET name = s.name
+		RETURNING `+sourceColumns, org, name, now))
+}
+
+func updateSource(ctx context.Context, tx *pg.Tx, org id.Organization, s Source, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE roster_sources SET
+			authoritative_enabled = @authoritative_enabled,
+			approval = @approval,
+			guard_percent = @guard_percent,
+			managed_by = nullif(@managed_by, ''),
+			updated_at = @now
+		WHERE organization_id = @organization AND id = @source`, pg.Args{
+		"organization":          org,
+		"source":                s.ID,
+		"authoritative_enabled": s.AuthoritativeEnabled,
+		"approval":              s.Approval,
+		"guard_percent":         s.GuardPercent,
+		"managed_by":            s.ManagedBy,
+		"now":                   now,
+	})
+	return err
+}
+
+// lockManagedSource locks the source that the resource keeps.
+func lockManagedSource(ctx context.Context, tx *pg.Tx, managedBy string) (org id.Organization, s Source, err error) {
+	rows, err := tx.Query(ctx, `
+		SELECT s.organization_id, `+sourceColumns+` FROM roster_sources s WHERE s.managed_by = $1 FOR UPDATE`, managedBy)
+	if err != nil {
+		return 0, s, err
+	}
+	type owned struct {
+		OrganizationID id.Organization
+		Source
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[owned])
+	return found.OrganizationID, found.Source, err
+}
+
+// SourceManagers lists the resources whose names begin with the prefix and that keep sources.
+func SourceManagers(ctx context.Context, q pg.Querier, prefix string) ([]string, error) {
+	return pg.Column[string](ctx, q, `
+		SELECT managed_by FROM roster_sources WHERE starts_with(managed_by, $1) ORDER BY 1`, prefix)
+}
+
+// LastRun reads the newest run of a source that is no preview. NotFound when there is none.
+func LastRun(ctx context.Context, q pg.Querier, org id.Organization, source id.RosterSource) (Run, error) {
+	r, err := oneRun(q.Query(ctx, selectRun+`
+		AND r.source_id = $2 AND r.state <> 'uploading' AND NOT r.dry_run
+		ORDER BY r.id DESC LIMIT 1`, org, source))
+	return r, missing(err, 0)
+}
+
+// HeldRun reads the newest run of a source that waits for a decision. NotFound when there is none.
+func HeldRun(ctx context.Context, q pg.Querier, org id.Organization, source id.RosterSource) (Run, error) {
+	r, err := oneRun(q.Query(ctx, selectRun+`
+		AND r.source_id = $2 AND r.state = 'held' AND `+IsCurrent+`
+		ORDER BY r.id DESC LIMIT 1`, org, source))
+	return r, missing(err, 0)
 }
 
 // FindSource reads a source by its name. While nothing has come from it, that is a source
@@ -37,7 +100,7 @@ func FindSource(ctx context.Context, q pg.Querier, org id.Organization, name str
 	s, err := oneSource(q.Query(ctx, `
 		SELECT `+sourceColumns+` FROM roster_sources s WHERE s.organization_id = $1 AND s.name = $2`, org, name))
 	if pg.None(err) {
-		return Source{Name: name}, nil
+		return Source{Name: name, Settings: standard}, nil
 	}
 	return s, err
 }
@@ -55,6 +118,8 @@ const selectRun = `
 		s.id AS source_id,
 		s.name AS source_name,
 		s.authoritative_enabled,
+		s.approval,
+		s.guard_percent,
 		s.had_enrollments,
 		coalesce(r.undoes, 0) AS undoes,
 		r.mode,
@@ -69,6 +134,7 @@ const selectRun = `
 		r.deactivated AS deactivate,
 		r.classes_created,
 		r.classes_renamed,
+		r.classes_rescheduled,
 		r.seats_added,
 		r.seats_removed,
 		r.issues,
@@ -91,18 +157,18 @@ const selectRun = `
 // runRow is a run as selectRun reads it.
 type runRow struct {
 	Run
-	SourceID             id.RosterSource
-	SourceName           string
-	AuthoritativeEnabled bool
-	HadEnrollments       bool
-	ApprovedLeavers      *int
-	Stamp                *time.Time
-	FinishedAt           *time.Time
+	Settings
+	SourceID        id.RosterSource
+	SourceName      string
+	HadEnrollments  bool
+	ApprovedLeavers *int
+	Stamp           *time.Time
+	FinishedAt      *time.Time
 }
 
 func scanRun(row pgx.CollectableRow) (Run, error) {
 	r, err := pgx.RowToStructByName[runRow](row)
-	r.Source = Source{r.SourceID, r.SourceName, r.AuthoritativeEnabled, r.HadEnrollments}
+	r.Source = Source{ID: r.SourceID, Name: r.SourceName, Settings: r.Settings, HadEnrollments: r.HadEnrollments}
 	if r.ApprovedLeavers != nil { // until the run is planned again, its counts are those that were shown
 		r.Approved = &Approved{*r.ApprovedLeavers, r.SeatsRemoved}
 	}
@@ -290,6 +356,7 @@ func SavePlan(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
 			deactivated = @deactivated,
 			classes_created = @classes_created,
 			classes_renamed = @classes_renamed,
+			classes_rescheduled = @classes_rescheduled,
 			seats_added = @seats_added,
 			seats_removed = @seats_removed,
 			issues = @issues,
@@ -303,25 +370,26 @@ func SavePlan(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
 			classes_done = 0,
 			updated_at = @now
 		WHERE organization_id = @organization AND id = @run`, pg.Args{
-		"organization":    r.Organization,
-		"run":             r.ID,
-		"state":           r.State,
-		"created":         r.Create,
-		"updated":         r.Update,
-		"skipped":         r.Skip,
-		"deactivated":     r.Deactivate,
-		"classes_created": r.ClassesCreated,
-		"classes_renamed": r.ClassesRenamed,
-		"seats_added":     r.SeatsAdded,
-		"seats_removed":   r.SeatsRemoved,
-		"issues":          r.Issues,
-		"has_enrollments": r.HasEnrollments,
-		"people_file":     r.PeopleFile,
-		"reasons":         r.Reasons,
-		"fault_code":      r.FaultCode,
-		"fault":           r.Fault,
-		"stamp":           r.Stamp,
-		"now":             now,
+		"organization":        r.Organization,
+		"run":                 r.ID,
+		"state":               r.State,
+		"created":             r.Create,
+		"updated":             r.Update,
+		"skipped":             r.Skip,
+		"deactivated":         r.Deactivate,
+		"classes_created":     r.ClassesCreated,
+		"classes_renamed":     r.ClassesRenamed,
+		"classes_rescheduled": r.ClassesRescheduled,
+		"seats_added":         r.SeatsAdded,
+		"seats_removed":       r.SeatsRemoved,
+		"issues":              r.Issues,
+		"has_enrollments":     r.HasEnrollments,
+		"people_file":         r.PeopleFile,
+		"reasons":             r.Reasons,
+		"fault_code":          r.FaultCode,
+		"fault":               r.Fault,
+		"stamp":               r.Stamp,
+		"now":                 now,
 	})
 	return err
 }
@@ -632,22 +700,30 @@ func queueClassChanges(b *pg.Batch, r Run, action ClassAction, changes []ClassCh
 		return
 	}
 	var classes, names, persons []string
+	var starts, ends []clock.Date
 	for _, c := range changes {
 		classes = append(classes, c.Class)
 		names = append(names, c.Name)
 		persons = append(persons, c.Person)
+		starts, ends = append(starts, c.StartDate), append(ends, c.EndDate)
 	}
 	switch action {
 	case CreateClass:
 		b.Queue(`
-			INSERT INTO roster_classes (organization_id, source_id, external_id, name, updated_at)
-			SELECT $4, $1, c.class, c.name, $5 FROM unnest($2::text[], $3::text[]) AS c(class, name)
-			ON CONFLICT DO NOTHING`, r.Source.ID, classes, names, r.Organization, r.Stamp)
+			INSERT INTO roster_classes (organization_id, source_id, external_id, name, start_date, end_date, updated_at)
+			SELECT $4, $1, c.class, c.name, c.starts, c.ends, $5
+			FROM unnest($2::text[], $3::text[], $6::date[], $7::date[]) AS c(class, name, starts, ends)
+			ON CONFLICT DO NOTHING`, r.Source.ID, classes, names, r.Organization, r.Stamp, starts, ends)
 	case RenameClass:
 		b.Queue(`
 			UPDATE roster_classes k SET name = c.name, updated_at = $4
 			FROM unnest($2::text[], $3::text[]) AS c(class, name)
 			WHERE k.source_id = $1 AND k.external_id = c.class`, r.Source.ID, classes, names, r.Stamp)
+	case RescheduleClass:
+		b.Queue(`
+			UPDATE roster_classes k SET start_date = c.starts, end_date = c.ends, updated_at = $4
+			FROM unnest($2::text[], $3::date[], $5::date[]) AS c(class, starts, ends)
+			WHERE k.source_id = $1 AND k.external_id = c.class`, r.Source.ID, classes, starts, r.Stamp, ends)
 	case AddSeat:
 		queueAddSeats(b, r, classes, persons)
 	case RemoveSeat:

@@ -81,6 +81,9 @@ func (c ClassChange) Inverse() ClassChange {
 		c.Action = AddSeat
 	case RenameClass:
 		c.Name, c.Before = c.Before, c.Name
+	case RescheduleClass:
+		before := Days{c.BeforeStartDate, c.BeforeEndDate}
+		c.BeforeStartDate, c.BeforeEndDate, c.Days = c.StartDate, c.EndDate, before
 	case CreateClass:
 	}
 	return c

@@ -30,7 +30,7 @@ func Resolve(ctx context.Context, q pg.Querier, org id.Organization, w Ref) (Acc
 	case len(found) == 2:
 		return Account{}, fault.Field("user_id", "who_differs", "user_id: it is not the student of the email; send one of the two, or both of one student")
 	case len(found) == 0, !w.names(found[0]):
-		return Account{}, ErrNoStudent
+		return Account{}, errNoStudent
 	}
 	return found[0], nil
 }
@@ -40,15 +40,15 @@ func (w Ref) names(a Account) bool {
 	return (w.Email == "" || w.Email == a.Email) && (w.User == 0 || w.User == a.ID)
 }
 
-// ErrNoStudent is the fault for a person who is not a student of the organization.
-var ErrNoStudent = fault.New(fault.NotFound, "student_not_found", "the organization has no such student; check email or user_id")
+// errNoStudent is the fault for a person who is not a student of the organization.
+var errNoStudent = fault.New(fault.NotFound, "student_not_found", "the organization has no such student; check email or user_id")
 
 // Lookup finds anyone who is a member of the organization, whatever the role, or was ever
 // enrolled in it, as it may know the account. NotFound otherwise, also for people with accounts elsewhere.
 func Lookup(ctx context.Context, q pg.Querier, org id.Organization, email Email) (Account, error) {
 	a, err := selectPerson(ctx, q, org, email)
 	if pg.None(err) {
-		return Account{}, ErrNoStudent
+		return Account{}, errNoStudent
 	}
 	return a.SeenBy(org), err
 }

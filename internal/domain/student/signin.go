@@ -65,15 +65,6 @@ func spelling(name string) string {
 	return strings.ToLower(usernameFor(Email(name)))
 }
 
-// SignIn finds whose name and password these are: it is ResolveName and Candidate.SignIn.
-func SignIn(ctx context.Context, q pg.Querier, name, password string, now time.Time) (Account, error) {
-	c, err := ResolveName(ctx, q, name)
-	if err != nil {
-		return Account{}, err
-	}
-	return c.SignIn(ctx, q, password, now)
-}
-
 // SignIn compares the password with the account's, and remembers the moment as the last sign-in.
 // Unauthenticated (ErrSignIn) when it is another, after the same work whether there is such an
 // account or not.

@@ -349,7 +349,9 @@ func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
 	if _, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: organization(t, db), PasswordHash: hash}); err != nil {
 		t.Fatal(err)
 	}
-	ana, err := student.SignIn(t.Context(), db, "ana@x.org", word, now)
+	whose, err := student.ResolveName(t.Context(), db, "ana@x.org")
+	check.NoError(check.Now(t), err, "%v", err)
+	ana, err := whose.SignIn(t.Context(), db, word, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -779,11 +779,11 @@ func insertPing(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// MaxBacklog is where Service.Backlogs stops counting.
-const MaxBacklog = 100_000
+// maxBacklog is where Service.Backlogs stops counting.
+const maxBacklog = 100_000
 
 // Backlogs counts the deliveries of each endpoint that are waiting or in flight, up to
-// MaxBacklog.
+// maxBacklog.
 func (s Service) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id.Endpoint]int, error) {
 	type row struct {
 		Endpoint id.Endpoint
@@ -793,7 +793,7 @@ func (s Service) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id
 		SELECT
 			e.id AS endpoint,
 			(SELECT count(*) FROM (SELECT FROM webhook_queue WHERE endpoint_id = e.id LIMIT $2) AS w) AS backlog
-		FROM unnest($1::bigint[]) AS e(id)`, endpoints, MaxBacklog)
+		FROM unnest($1::bigint[]) AS e(id)`, endpoints, maxBacklog)
 	backlogs := make(map[id.Endpoint]int, len(rows))
 	for _, r := range rows {
 		backlogs[r.Endpoint] = r.Backlog

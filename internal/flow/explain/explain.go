@@ -40,8 +40,8 @@ const (
 	Event      Kind = "event"
 )
 
-// Kinds lists them.
-func Kinds() []Kind {
+// allKinds lists them.
+func allKinds() []Kind {
 	return []Kind{Command, Roster, Membership, Enrollment, Plan, Assignment, Result, Mail, Event}
 }
 
@@ -183,7 +183,7 @@ func (r *reader) add(e Entry) {
 // page are the entries from the position on. Those of one moment are in the order of their kinds, and then in that
 // of their source, which does not change from page to page.
 func (r *reader) page() []Entry {
-	kinds := Kinds()
+	kinds := allKinds()
 	slices.SortStableFunc(r.entries, func(a, b Entry) int {
 		return cmp.Or(b.At.Compare(a.At), cmp.Compare(slices.Index(kinds, b.Kind), slices.Index(kinds, a.Kind)))
 	})

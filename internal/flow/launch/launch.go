@@ -70,7 +70,7 @@ type Message struct {
 }
 
 // TakeMessage is Take for LTI 1.3, where it takes the launch, too: a message that comes twice, or to two replicas, is taken once.
-// Who has come before is found by the LMS's subject, whatever the address is by now. Invalid (used) for a launch that was
+// Who has come before, or is in a roster that was pulled from the LMS, is found by the LMS's subject, whatever the address is by now. Invalid (used) for a launch that was
 // taken; Conflict (other_subject) for a subject with the address of a student who is another one there.
 func (d *Service) TakeMessage(ctx context.Context, m Message, kind catalog.Kind, item id.Item) (visitor Visitor, err error) {
 	work, err := d.work(ctx, m.Organization, kind, item)
@@ -85,6 +85,11 @@ func (d *Service) TakeMessage(ctx context.Context, m Message, kind catalog.Kind,
 		known, err := lms.Person(ctx, tx, m.Organization, m.Registration, m.Subject)
 		if err != nil {
 			return err
+		}
+		if known == 0 {
+			if known, err = selectRostered(ctx, tx, m); err != nil {
+				return err
+			}
 		}
 		if known != 0 {
 			a, err := student.Find(ctx, tx, known)

@@ -46,6 +46,7 @@ var pieces = []piece{
 	{table: "lms_invitations"},
 	{table: "lms_marks"},
 	{table: "lms_people"},
+	{table: "lms_contexts"},
 	{table: "lms_registrations", most: 10},
 	{table: "webhook_endpoints"},
 	{table: "webhook_leases"},

@@ -320,6 +320,8 @@ var sections = []section{
 			s.name AS source,
 			c.external_id AS class_external_id,
 			c.name AS class_name,
+			c.start_date AS class_start_date,
+			c.end_date AS class_end_date,
 			m.active,
 			m.updated_at
 		FROM roster_identities i

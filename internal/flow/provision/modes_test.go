@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
-	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -18,7 +17,7 @@ const password = "Tr0ub4dor&3x"
 // signsIn says whether the name and password are somebody's, without leaving a trace.
 func (d *fixture) signsIn(name, password string) bool {
 	d.t.Helper()
-	_, err := student.SignIn(d.t.Context(), d.DB, name, password, now)
+	_, err := d.signInAs(name, password)
 	d.Exec(`UPDATE accounts SET last_login = NULL`)
 	return err == nil
 }

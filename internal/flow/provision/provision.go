@@ -330,6 +330,12 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	if err := webhook.Write(ctx, b, org, c.now, notify.Changes(before, after, c.today)...); err != nil {
 		return err
 	}
+	if c.cmd.Plan != nil { // whose first test has an event as well, which comes after these
+		if err := b.Send(ctx, tx); err != nil {
+			return fmt.Errorf("writing events: %w", err)
+		}
+		b = &pg.Batch{}
+	}
 	if err := c.writePlan(ctx, tx); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
@@ -19,6 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -438,5 +440,24 @@ func TestConcurrentCallsForOneEmail(t *testing.T) {
 		if got := d.Count(`` + table); got != want {
 			t.Errorf("%d rows in %s, want %d", got, table, want)
 		}
+	}
+}
+
+// The events of a call that also gives a plan's first test are sent in the order of their sequence, the student first.
+// Reference: webhooks#order.
+func TestThePlansFirstTestComesAfterTheStudent(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.Paper("mock", "ielts")
+	target, err := decimal.Parse("7")
+	check.NoError(check.Now(t), err, "7")
+	yes, zone := true, "Asia/Kolkata"
+	call := ana("ielts")
+	call.Plan = &plan.Request{TargetScore: &target, TestPlan: &yes, TimeZone: &zone}
+	d.student(call)
+	for what, by := range map[string]string{"sequence": "v.sequence", "delivery": "q.id"} {
+		var got []string
+		d.Scan(&got, `SELECT array_agg(v.type ORDER BY `+by+`) FROM webhook_events v JOIN webhook_queue q ON q.event_id = v.id`)
+		check.Slices(t, "the events", got, []string{"student.joined", "enrollment.created", "assignment.created"}, "by %s", what)
 	}
 }

@@ -126,7 +126,7 @@ func (w *world) identityOf(user int64) *worldIdentity {
 
 // plan decides the file by the same rules as a run.
 func (w *world) plan(u upload) string {
-	p := &memoryPlan{world: w, out: map[string]roster.Code{}, gone: map[string]bool{}}
+	p := &memoryPlan{world: w, out: map[string]roster.Code{}, replaced: map[string]string{}, gone: map[string]bool{}}
 	if err := p.read(u.file); err != nil {
 		return "refused: " + err.Error()
 	}
@@ -162,8 +162,9 @@ type memoryPlan struct {
 	seatCount int // rows of enrollments.csv
 	hasSeats  bool
 	lost      int
-	gone      map[string]bool // the ids of those who leave with the file
-	noSeat    int             // rows of enrollments.csv that give no place
+	replaced  map[string]string // the ids that the file replaces, and by what
+	gone      map[string]bool   // the ids of those who leave with the file
+	noSeat    int               // rows of enrollments.csv that give no place
 	out       map[string]roster.Code
 }
 
@@ -293,6 +294,7 @@ func (p *memoryPlan) person(row roster.Person) {
 	c := roster.Change{N: row.N, Line: row.Line, Action: d.Action, Effects: d.Effects, User: id.User(k.User), ExternalID: row.ExternalID}
 	if d.Effects.Has(roster.ReplaceIdentity) {
 		c.BeforeID = k.OtherID
+		p.replaced[k.OtherID] = row.ExternalID
 	}
 	p.changes = append(p.changes, c)
 }
@@ -330,6 +332,7 @@ func (p *memoryPlan) addClass(c roster.ClassChange) {
 		p.counts.ClassesCreated++
 	case roster.RenameClass:
 		p.counts.ClassesRenamed++
+	case roster.RescheduleClass: // no file of the model has dates
 	case roster.AddSeat:
 		p.counts.SeatsAdded++
 	case roster.RemoveSeat:
@@ -355,8 +358,9 @@ func (p *memoryPlan) planClasses() {
 			}
 		}
 		c.Conflicting = len(names) > 1
-		d, notified := roster.DecideClass(c)
-		if p.issues = append(p.issues, notified...); d.Action != "" {
+		changes, notified := roster.DecideClass(c)
+		p.issues = append(p.issues, notified...)
+		for _, d := range changes {
 			p.addClass(d)
 		}
 	}
@@ -366,11 +370,30 @@ func (p *memoryPlan) lostSeats() {
 	for _, s := range p.seats {
 		k := first(p.world.classes, func(k *worldClass) bool { return k.ID == s.Class })
 		i := p.identityOf(s.User)
-		if k == nil || i == nil || slices.ContainsFunc(p.seatRows, func(r roster.Seat) bool { return r.Class == k.ExternalID && r.Person == i.ExternalID }) {
+		if k == nil || i == nil {
 			continue
 		}
-		p.addClass(roster.ClassChange{Action: roster.RemoveSeat, Class: k.ExternalID, Person: i.ExternalID})
+		person := i.ExternalID
+		if after, ok := p.replaced[person]; ok {
+			person = after
+		}
+		if !slices.ContainsFunc(p.seatRows, func(r roster.Seat) bool { return r.Class == k.ExternalID && r.Person == person }) {
+			p.addClass(roster.ClassChange{Action: roster.RemoveSeat, Class: k.ExternalID, Person: person})
+		}
 	}
+}
+
+// identityAfter is who has the id after the file: nobody has one that it replaces.
+func (p *memoryPlan) identityAfter(external string) *worldIdentity {
+	if _, gone := p.replaced[external]; gone {
+		return nil
+	}
+	for before, after := range p.replaced {
+		if after == external {
+			external = before
+		}
+	}
+	return p.identity(external)
 }
 
 func (p *memoryPlan) planSeats() {
@@ -382,7 +405,7 @@ func (p *memoryPlan) planSeats() {
 		}
 		done[place{row.Person, row.Class}] = true
 		held := roster.SeatHolder{Refused: p.out[row.Person], InFile: slices.ContainsFunc(p.people, func(r roster.Person) bool { return r.ExternalID == row.Person })}
-		if i := p.identity(row.Person); i != nil {
+		if i := p.identityAfter(row.Person); i != nil {
 			held.InSource, held.Leaves = i.Present, p.gone[row.Person]
 			if m := p.member(i.User); m != nil {
 				held.Role, held.Active = m.Role, m.Status == "active"

@@ -135,6 +135,51 @@ func TestWhatLeavesWithOneRoster(t *testing.T) {
 	}
 }
 
+// A class has the dates of its terms. They are planned, shown, carried out and taken back as names are, and do nothing: a term
+// that is over takes no place away.
+// Reference: roster#oneroster.
+func TestClassesHaveTheDatesOfTheirTerms(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.snapshots(t)
+	dates := func() string {
+		return h.text(t, `SELECT string_agg(concat_ws(' ', external_id, name, start_date, end_date), '; ' ORDER BY external_id) FROM roster_classes`)
+	}
+	terms := func(fall, spring string, classes ...string) upload {
+		return oneRoster("users bulk, classes bulk, enrollments bulk, academicSessions bulk", "users.csv", userHead+three, "classes.csv", "sourcedId,title,termSourcedIds\n"+lines(classes...),
+			"enrollments.csv", placeHead+places, "academicSessions.csv", "sourcedId,startDate,endDate\n"+lines(fall, spring)).snapshot()
+	}
+	const fall, spring = "t1,2025-08-01,2025-12-20", "t2,2026-01-08,2026-06-30" // long over
+	first := terms(fall, spring, "c1,Math,t1", `c2,Art,"t2,t1"`, "c3,Music,")
+	want(t, h.run(t, first), roster.Applied, roster.Counts{Create: 3, ClassesCreated: 3, SeatsAdded: 3})
+	const begun = "c1 Math 2025-08-01 2025-12-20; c2 Art 2025-08-01 2026-06-30; c3 Music"
+	check.Equal(t, "dates", dates(), begun, "%s", dates())
+	state := h.state(t)
+	want(t, h.run(t, first), roster.Applied, roster.Counts{Skip: 3})
+	check.Equal(t, "state", h.state(t), state, "a repeat wrote rows")
+
+	next := terms("t1,2026-08-01,2026-12-20", spring, "c1,Algebra,t1", "c2,Art,t2", "c3,Music,t2", "c4,Latin,t9")
+	preview := next
+	preview.dryRun = true
+	counts := roster.Counts{Skip: 3, ClassesCreated: 1, ClassesRenamed: 1, ClassesRescheduled: 3}
+	want(t, h.run(t, preview), roster.Previewed, counts)
+	check.Equal(t, "dates after a preview", dates(), begun, "%s", dates())
+	r := h.run(t, next)
+	want(t, r, roster.Applied, counts)
+	check.Equal(t, "issues", h.issues(t, r), "classes:5 unknown_session warning", "%s", h.issues(t, r))
+	check.Equal(t, "dates", dates(), "c1 Algebra 2026-08-01 2026-12-20; c2 Art 2026-01-08 2026-06-30; c3 Music 2026-01-08 2026-06-30; c4 Latin", "%s", dates())
+	check.Equal(t, "changes", h.text(t, `SELECT string_agg(concat_ws(' ', action, class_external_id, coalesce(before_start_date::text, '-'), coalesce(before_end_date::text, '-'), '>', start_date, end_date), '; ' ORDER BY n)
+		FROM roster_class_changes WHERE action = 'reschedule' AND run_id = $1`, r.ID), "reschedule c1 2025-08-01 2025-12-20 > 2026-08-01 2026-12-20; "+
+		"reschedule c2 2025-08-01 2026-06-30 > 2026-01-08 2026-06-30; reschedule c3 - - > 2026-01-08 2026-06-30", "")
+	check.Equal(t, "places", h.seats(t), "Algebra:ana@institute.org; Algebra:ben@institute.org; Art:cy@institute.org", "%s", h.seats(t))
+
+	// A file that says nothing of terms, as one of our own format, changes no dates.
+	silent := school(three, lines("c1,,Algebra", "c2,,Art", "c3,,Music", "c4,,Latin"), places).snapshot()
+	want(t, h.run(t, silent), roster.Applied, roster.Counts{Skip: 3})
+	want(t, h.undo(t, r.ID), roster.Applied, roster.Counts{ClassesRenamed: 1, ClassesRescheduled: 3})
+	check.Equal(t, "dates after the undoing", dates(), begun+"; c4 Latin", "%s", dates())
+}
+
 // A bulk file has the guards of a snapshot, and a delta those that a delta can have.
 // Reference: roster#oneroster.
 func TestNoOneRosterFileEmptiesASchool(t *testing.T) {

@@ -46,6 +46,8 @@ type planner struct {
 	gone    []string      // people whom a delta calls withdrawn
 	ended   []roster.Seat // places that it calls so
 
+	replaced []roster.Change // those that replace an id
+
 	last      int64 // number of the last change
 	lastClass int64
 	usable    int
@@ -140,6 +142,7 @@ func (p *planner) settle(ctx context.Context) error {
 		t := p.totals
 		t.Active, t.Seats, t.Deactivate, t.SeatsRemoved = active, seats, p.run.Deactivate, p.run.SeatsRemoved
 		t.HadEnrollments = p.run.Source.HadEnrollments
+		t.ApproveAlways, t.Percent = p.run.Source.Approval == roster.ApproveAlways, p.run.Source.GuardPercent
 		t.Approved = p.run.Approved
 		if p.run.Reasons = roster.Guards(t); len(p.run.Reasons) > 0 {
 			p.run.State = roster.Held
@@ -301,7 +304,10 @@ func (p *planner) people(ctx context.Context) error {
 				p.refused = append(p.refused, refusal{row.ExternalID, d.LeftOut})
 			}
 			if p.last = max(p.last, row.N); d.Effects != 0 {
-				p.changes = append(p.changes, change(row, d))
+				c := change(row, d)
+				if p.changes = append(p.changes, c); d.Effects.Has(roster.ReplaceIdentity) {
+					p.replaced = append(p.replaced, c)
+				}
 			}
 		}
 		return p.next(ctx, len(rows))
@@ -402,9 +408,9 @@ func (p *planner) seats(ctx context.Context) error {
 }
 
 func (p *planner) class(c roster.ClassRow) {
-	d, notified := roster.DecideClass(c)
+	changes, notified := roster.DecideClass(c)
 	p.addIssues(notified)
-	if d.Action != "" {
+	for _, d := range changes {
 		p.addClass(d)
 	}
 }
@@ -418,6 +424,8 @@ func (p *planner) addClass(c roster.ClassChange) {
 		n.ClassesCreated++
 	case roster.RenameClass:
 		n.ClassesRenamed++
+	case roster.RescheduleClass:
+		n.ClassesRescheduled++
 	case roster.AddSeat:
 		n.SeatsAdded++
 	case roster.RemoveSeat:
@@ -461,11 +469,14 @@ func (p *planner) flush(ctx context.Context) error {
 	if err := copyRefused(ctx, p.tx, p.refused); err != nil {
 		return err
 	}
+	if err := copyReplaced(ctx, p.tx, p.replaced); err != nil {
+		return err
+	}
 	if err := copyGone(ctx, p.tx, p.gone, p.ended); err != nil {
 		return err
 	}
 	p.kept += len(p.issues)
 	p.issues, p.changes, p.classes, p.refused = p.issues[:0], p.changes[:0], p.classes[:0], p.refused[:0]
-	p.gone, p.ended = p.gone[:0], p.ended[:0]
+	p.replaced, p.gone, p.ended = p.replaced[:0], p.gone[:0], p.ended[:0]
 	return nil
 }

@@ -159,7 +159,7 @@ func TestLeaversBecomeInactiveAndComeBackOnTheSameAccount(t *testing.T) {
 // snapshots lets the default source send them.
 func (h *house) snapshots(t testing.TB) {
 	t.Helper()
-	if _, err := roster.PutSource(t.Context(), h.DB, olive, h.org, roster.DefaultSource, new(true), h.now); err != nil {
+	if _, err := roster.PutSource(t.Context(), h.DB, olive, h.org, roster.DefaultSource, func(s *roster.Settings) { s.AuthoritativeEnabled = true }, h.now); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -527,4 +527,37 @@ func TestEventsTellWhoJoinedAndWhoLeft(t *testing.T) {
 	events("student.joined ben@institute.org active")
 	h.run(t, people(rows...).snapshot())
 	events("")
+}
+
+// Reference: roster#guards.
+func TestASourceSaysWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,", "s4,di@institute.org,Di,Ng,"}
+	for name, c := range map[string]struct {
+		settings roster.Settings
+		left     int // of the people
+		codes    string
+	}{
+		"a quarter, as usual":   {roster.Settings{Approval: roster.ApproveGuarded}, 3, ""},
+		"each is approved":      {roster.Settings{Approval: roster.ApproveAlways}, 4, "approval_required"},
+		"more than the share":   {roster.Settings{Approval: roster.ApproveGuarded, GuardPercent: new(24)}, 3, "implausible_share"},
+		"the share":             {roster.Settings{Approval: roster.ApproveGuarded, GuardPercent: new(25)}, 3, ""},
+		"nobody may leave":      {roster.Settings{Approval: roster.ApproveGuarded, GuardPercent: new(0)}, 4, ""},
+		"most may leave, a few": {roster.Settings{Approval: roster.ApproveGuarded, GuardPercent: new(75)}, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t)
+			h.run(t, people(rows...).snapshot())
+			c.settings.AuthoritativeEnabled = true
+			_, err := roster.PutSource(t.Context(), h.DB, olive, h.org, roster.DefaultSource, func(s *roster.Settings) { *s = c.settings }, h.now)
+			check.NoError(check.Now(t), err, "")
+			r := h.run(t, people(rows[:c.left]...).snapshot())
+			var codes []string
+			for _, reason := range r.Reasons {
+				codes = append(codes, reason.Code)
+			}
+			check.Equal(t, "reasons", strings.Join(codes, " "), c.codes, "(%s)", r.Fault)
+		})
+	}
 }

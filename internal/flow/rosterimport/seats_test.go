@@ -121,3 +121,28 @@ func TestSeatsOfANewOrganizationAreFoundByTheirKeys(t *testing.T) {
 		}
 	}
 }
+
+// A school that changes its ids, and people found by their addresses again: places are those of the new ids, and who has
+// lost one loses it at once, also where a row still has the old id.
+func TestPlacesFollowNewIDs(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.run(t, people("s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,").
+		with("s1,c1,Class", "s2,c1,Class", "s3,c1,Class").snapshot())
+	rekeyed := people("n1,ana@institute.org,Ana,Lopez,", "n2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,")
+	same := h.run(t, rekeyed.with("n1,c1,Class", "n2,c1,Class", "s3,c1,Class").snapshot())
+	want(t, same, roster.Applied, roster.Counts{Update: 2, Skip: 1})
+	back := h.run(t, people("s1,ana@institute.org,Ana,Lopez,", "n2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,").
+		with("n1,c1,Class", "n2,c1,Class", "s3,c1,Class").snapshot())
+	want(t, back, roster.Applied, roster.Counts{Update: 1, Skip: 2, SeatsRemoved: 1})
+	if got := h.issues(t, back); !strings.HasSuffix(got, "enrollments:2 unknown_person error") {
+		t.Errorf("issues: %s", got)
+	}
+	if got := h.seats(t); got != "Class:ben@institute.org; Class:cy@institute.org" {
+		t.Errorf("seats: %s", got)
+	}
+	want(t, h.undo(t, back.ID), roster.Applied, roster.Counts{Update: 1, SeatsAdded: 1})
+	if got := h.seats(t); got != "Class:ana@institute.org; Class:ben@institute.org; Class:cy@institute.org" {
+		t.Errorf("seats: %s", got)
+	}
+}

@@ -24,8 +24,17 @@ const createStage = `
 		last_name text,
 		refused text
 	) ON COMMIT DROP;
-	CREATE TEMP TABLE roster_stage_seats (n bigint, line integer, person text, class text, name text) ON COMMIT DROP;
-	CREATE TEMP TABLE roster_stage_refused (external_id text, code text) ON COMMIT DROP`
+	CREATE TEMP TABLE roster_stage_seats (
+		n bigint,
+		line integer,
+		person text,
+		class text,
+		name text,
+		start_date date,
+		end_date date
+	) ON COMMIT DROP;
+	CREATE TEMP TABLE roster_stage_refused (external_id text, code text) ON COMMIT DROP;
+	CREATE TEMP TABLE roster_stage_replaced (before_id text, external_id text) ON COMMIT DROP`
 
 // createGone makes the tables of what a delta takes away.
 const createGone = `
@@ -55,13 +64,13 @@ func copyPeople(ctx context.Context, tx *pg.Tx, next func() *roster.Person) erro
 }
 
 func copySeats(ctx context.Context, tx *pg.Tx, next func() *roster.Seat) error {
-	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_seats"}, []string{"n", "line", "person", "class", "name"},
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_seats"}, []string{"n", "line", "person", "class", "name", "start_date", "end_date"},
 		pgx.CopyFromFunc(func() ([]any, error) {
 			s := next()
 			if s == nil {
 				return nil, nil
 			}
-			return []any{s.N, s.Line, s.Person, s.Class, s.ClassName}, nil
+			return []any{s.N, s.Line, s.Person, s.Class, s.ClassName, s.StartDate, s.EndDate}, nil
 		}))
 	return err
 }
@@ -72,6 +81,16 @@ func copyRefused(ctx context.Context, tx *pg.Tx, rows []refusal) error {
 	}
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_refused"}, []string{"external_id", "code"},
 		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) { return []any{rows[i].person, string(rows[i].code)}, nil }))
+	return err
+}
+
+// copyReplaced stores the ids that changes replace.
+func copyReplaced(ctx context.Context, tx *pg.Tx, changes []roster.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_replaced"}, []string{"before_id", "external_id"},
+		pgx.CopyFromSlice(len(changes), func(i int) ([]any, error) { return []any{changes[i].BeforeID, changes[i].ExternalID}, nil }))
 	return err
 }
 
@@ -113,8 +132,11 @@ var indexStage = []string{
 // indexSeats lets a place be looked for however few the planner expects.
 const indexSeats = `
 	CREATE INDEX ON roster_stage_seats (person, class);
+	CREATE INDEX ON roster_stage_replaced (before_id);
+	CREATE INDEX ON roster_stage_replaced (external_id);
 	ANALYZE roster_stage_seats;
-	ANALYZE roster_stage_refused`
+	ANALYZE roster_stage_refused;
+	ANALYZE roster_stage_replaced`
 
 // fetchSize is how many rows of a cursor are in memory at a time.
 const fetchSize = 4000
@@ -272,7 +294,7 @@ func selectTotals(ctx context.Context, tx *pg.Tx, r roster.Run) (active, seats i
 	return active, seats, err
 }
 
-// eachClass reads the classes of the file that are new, renamed, or have several names.
+// eachClass reads the classes of the file that are new, renamed or rescheduled, or have several names.
 func eachClass(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassRow) error) error {
 	return each(ctx, tx, `
 		SELECT
@@ -281,19 +303,26 @@ func eachClass(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.C
 			first.name,
 			first.person = '' AS listed,
 			coalesce(k.name, '') AS current_name,
+			g.start_date,
+			g.end_date,
+			k.start_date AS current_start_date,
+			k.end_date AS current_end_date,
 			coalesce(g.low <> g.high, false) AS conflicting
 		FROM (
 			SELECT
 				class,
 				min(n) AS n,
 				min(nullif(name, '')) AS low,
-				max(nullif(name, '')) AS high
+				max(nullif(name, '')) AS high,
+				min(start_date) AS start_date,
+				max(end_date) AS end_date
 			FROM roster_stage_seats
 			GROUP BY class
 		) AS g
 		JOIN roster_stage_seats first ON first.n = g.n
 		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = g.class
 		WHERE k.id IS NULL OR g.low <> g.high OR first.name <> '' AND first.name <> k.name
+		   OR g.start_date IS NOT NULL AND (g.start_date, g.end_date) IS DISTINCT FROM (k.start_date, k.end_date)
 		ORDER BY g.n`, []any{r.Source.ID}, use)
 }
 
@@ -302,6 +331,7 @@ type seatRow struct {
 	roster.SeatHolder
 }
 
+// eachSeat reads the seats of the file with their holders, who have the ids that the file gives them.
 func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) error) error {
 	return each(ctx, tx, `
 		SELECT
@@ -324,7 +354,9 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 		LEFT JOIN (
 			SELECT external_id, min(code) AS code FROM roster_stage_refused GROUP BY external_id
 		) AS f ON f.external_id = s.person
-		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = s.person
+		LEFT JOIN roster_stage_replaced w ON w.external_id = s.person
+		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = coalesce(w.before_id, s.person)
+			AND NOT EXISTS (SELECT FROM roster_stage_replaced b WHERE b.before_id = s.person)
 		LEFT JOIN LATERAL (`+memberOf("$2")+`) AS o ON true
 		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = s.class
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
@@ -332,13 +364,12 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 }
 
 // eachMissingSeat reads the removals of the seats that the source has and its snapshot does not; of a delta, of those that
-// have ended. The
-// planner expects few classes and people of a source that is new since the last ANALYZE, and would
-// look for a seat of every person in every class.
+// have ended. Their holders have the ids that the file gives them. The planner expects few classes and people of a source
+// that is new since the last ANALYZE, and would look for a seat of every person in every class.
 func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, delta bool, use func([]roster.ClassChange) error) error {
 	ended := ``
 	if delta {
-		ended = `AND EXISTS (SELECT FROM roster_stage_ended e WHERE e.class = h.class AND e.person = i.external_id)`
+		ended = `AND EXISTS (SELECT FROM roster_stage_ended e WHERE e.class = h.class AND e.person IN (i.external_id, w.external_id))`
 	}
 	return each(ctx, tx, `
 		WITH held AS MATERIALIZED (
@@ -347,11 +378,13 @@ func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, delta bool, u
 			JOIN roster_class_members m ON m.class_id = k.id
 			WHERE k.source_id = $1 AND m.active
 		)
-		SELECT $2::text AS action, h.class, i.external_id AS person
+		SELECT $2::text AS action, h.class, coalesce(w.external_id, i.external_id) AS person
 		FROM held h
 		JOIN roster_identities i ON i.source_id = $1 AND i.user_id = h.user_id
+		LEFT JOIN roster_stage_replaced w ON w.before_id = i.external_id
 		WHERE NOT EXISTS (
-			SELECT FROM roster_stage_seats s WHERE s.class = h.class AND s.person = i.external_id)
+			SELECT FROM roster_stage_seats s
+			WHERE s.class = h.class AND s.person = coalesce(w.external_id, i.external_id))
 		  `+ended,
 		[]any{r.Source.ID, roster.RemoveSeat}, use)
 }
@@ -403,6 +436,10 @@ func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func(
 			c.class_external_id AS class,
 			c.name,
 			c.before_name AS before,
+			c.start_date,
+			c.end_date,
+			c.before_start_date,
+			c.before_end_date,
 			c.person_external_id AS person
 		FROM roster_class_changes c
 		JOIN LATERAL (
@@ -413,7 +450,8 @@ func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func(
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
 		LEFT JOIN LATERAL (`+memberOf("$4")+`) AS o ON true
 		WHERE c.run_id = $2
-		  AND (c.action = 'rename' AND k.updated_at = $3 OR c.action IN ('add', 'remove') AND m.updated_at = $3)
+		  AND (c.action IN ('rename', 'reschedule') AND k.updated_at = $3
+			OR c.action IN ('add', 'remove') AND m.updated_at = $3)
 		  AND NOT (
 			c.action = 'remove'
 			AND coalesce(o.updated_at > $3 AND (o.role <> 'member' OR o.status <> 'active'), false)

@@ -155,7 +155,7 @@ func TestPlacesOfANewSourceAreNotComparedOneByOne(t *testing.T) {
 	}
 	u := people(many(n)...).with(seats...).snapshot()
 	u.source = "new"
-	if _, err := roster.PutSource(t.Context(), h.DB, olive, h.org, "new", new(true), h.now); err != nil {
+	if _, err := roster.PutSource(t.Context(), h.DB, olive, h.org, "new", func(s *roster.Settings) { s.AuthoritativeEnabled = true }, h.now); err != nil {
 		t.Fatal(err)
 	}
 	want(t, h.run(t, u), roster.Applied, roster.Counts{Create: n, ClassesCreated: classes, SeatsAdded: n})

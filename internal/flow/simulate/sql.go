@@ -17,7 +17,7 @@ var copied = []struct{ table, where, set string }{
 	{"course_types", "$1::bigint IS NOT NULL", "{}"},
 	{"courses", "organization_id = $1", "{}"},
 	{"catalog_items", "organization_id = $1 OR organization_id IS NULL", "{}"},
-	{"roster_sources", "organization_id = $1", `{"had_enrollments": false}`},
+	{"roster_sources", "organization_id = $1", `{"had_enrollments": false, "managed_by": null}`},
 }
 
 // copyRows copies rows, with their ids, into a new database.

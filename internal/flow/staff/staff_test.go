@@ -152,7 +152,9 @@ func TestWhoJoinsTheStaffKeepsTheWaysInAndTheirProof(t *testing.T) {
 			}
 			for _, role := range []org.Role{org.RoleTeacher, org.RoleOwner} { // joined, and then changed
 				put(t, p.db, p.north, staff.Command{Email: pupilAddress, Role: role})
-				a, err := student.SignIn(t.Context(), p.db, pupilAddress, word, now)
+				whose, err := student.ResolveName(t.Context(), p.db, pupilAddress)
+				check.NoError(check.Now(t), err, "%v", err)
+				a, err := whose.SignIn(t.Context(), p.db, word, now)
 				check.NoError(t, err, "signing in as %s", role)
 				check.Equal(t, "proof", a.Proof(), want, "as %s", role)
 			}

@@ -7,6 +7,8 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +16,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -28,14 +31,34 @@ import (
 type Config struct {
 	AllowNetworks []netip.Prefix `env:"WEBHOOK_ALLOW_NETWORKS" help:"networks (CIDR, comma-separated) that receivers may be in though they are not public"`
 	AllowHTTP     bool           `env:"WEBHOOK_ALLOW_HTTP" help:"accept http:// receivers; for local use alone"`
+	CAFile        Authorities    `env:"WEBHOOK_CA_FILE" help:"PEM file of certificate authorities of receivers and LMSes, to trust beside the system's"`
+}
+
+// Authorities are who signs certificates that are trusted; the zero value is the system's.
+type Authorities struct{ pool *x509.CertPool }
+
+// UnmarshalText reads them from the PEM file of this name, beside the system's.
+func (a *Authorities) UnmarshalText(file []byte) error {
+	text, err := os.ReadFile(string(file))
+	if err != nil {
+		return err
+	}
+	if a.pool, err = x509.SystemCertPool(); err != nil {
+		a.pool = x509.NewCertPool()
+	}
+	if !a.pool.AppendCertsFromPEM(text) {
+		return fmt.Errorf("%s holds no certificate in PEM", file)
+	}
+	return nil
 }
 
 // Policy says which URLs and addresses are allowed.
 type Policy struct {
 	guard     *ssrf.Guardian
 	allowHTTP bool
-	networks  bool     // some are allowed that are not public
-	proxy     *url.URL // nil: receivers are called directly
+	networks  bool           // some are allowed that are not public
+	proxy     *url.URL       // nil: receivers are called directly
+	roots     *x509.CertPool // nil: the system's
 }
 
 // New makes the policy. The zero Config allows public https addresses alone.
@@ -50,7 +73,7 @@ func New(c Config) *Policy {
 	}
 	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
 		ssrf.WithDeniedV4Prefixes(ofTheCloud...))
-	return &Policy{guard: guard, allowHTTP: c.AllowHTTP, networks: len(c.AllowNetworks) > 0}
+	return &Policy{guard: guard, allowHTTP: c.AllowHTTP, networks: len(c.AllowNetworks) > 0, roots: c.CAFile.pool}
 }
 
 // ofTheCloud are addresses that look public and reach the provider's own services from its machines.
@@ -175,12 +198,14 @@ var (
 // a proxy of the environment. A proxy of its own has to take a connection in half of
 // dialTimeout, so that its silence is not taken for the receiver's.
 func (p *Policy) Transport(dialTimeout time.Duration) *http.Transport {
+	secure := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.roots}
 	if p.proxy == nil {
-		return &http.Transport{Proxy: nil, DialContext: p.Dialer(dialTimeout).DialContext}
+		return &http.Transport{Proxy: nil, DialContext: p.Dialer(dialTimeout).DialContext, TLSClientConfig: secure}
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout / 2, KeepAlive: 30 * time.Second}
 	return &http.Transport{
-		Proxy: func(r *http.Request) (*url.URL, error) { return p.proxy, p.checkHost(r.URL.Hostname()) },
+		TLSClientConfig: secure,
+		Proxy:           func(r *http.Request) (*url.URL, error) { return p.proxy, p.checkHost(r.URL.Hostname()) },
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
 			if err != nil {

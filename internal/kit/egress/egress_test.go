@@ -2,12 +2,16 @@ package egress_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -268,4 +272,30 @@ func TestANameWithOneAddressThatIsNotAllowedIsRefused(t *testing.T) {
 			check.True(t, "the connection is refused", errors.Is(err, egress.ErrRefused), "%s: %v", addresses, err)
 		}
 	}
+}
+
+// A server whose certificate nobody public has signed is called once its authority is known.
+func TestAuthorities(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	var c egress.Config
+	c.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	get := func() error {
+		transport := egress.New(c).Transport(time.Second)
+		defer transport.CloseIdleConnections()
+		res, err := egress.Client(transport, 10*time.Second).Get(server.URL)
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return err
+	}
+	check.Equal(t, "unknown", egress.FailureOf(get()), egress.BadCertificate, "")
+	check.True(t, "a file that is not there", c.CAFile.UnmarshalText([]byte(file)) != nil, "")
+	check.NoError(t, os.WriteFile(file, []byte("nothing"), 0o600), "")
+	check.Contains(t, "a file without any", fmt.Sprint(c.CAFile.UnmarshalText([]byte(file))), "holds no certificate in PEM", "")
+	check.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600), "")
+	check.NoError(t, c.CAFile.UnmarshalText([]byte(file)), "")
+	check.NoError(t, get(), "known")
 }

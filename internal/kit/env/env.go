@@ -20,9 +20,9 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Validator is a configuration with rules that concern more than one field or more than
+// validator is a configuration with rules that concern more than one field or more than
 // a type; Parse applies them once every variable could be read.
-type Validator interface{ Validate() error }
+type validator interface{ Validate() error }
 
 // Parse fills a T. Its error lists everything that is wrong, a line each, not only the
 // first; the text names variables and never shows the value of a string variable.
@@ -39,7 +39,7 @@ func Parse[T any](getenv func(string) string) (T, error) {
 	if err != nil {
 		return config, explain(err, vars)
 	}
-	if v, ok := any(&config).(Validator); ok {
+	if v, ok := any(&config).(validator); ok {
 		return config, v.Validate()
 	}
 	return config, nil

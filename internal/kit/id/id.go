@@ -32,6 +32,7 @@ type (
 	RosterRun    int64 // roster_runs.id; run_id on the wire
 	RosterSource int64 // roster_sources.id
 	Registration int64 // lms_registrations.id
+	LMSContext   int64 // lms_contexts.id
 )
 
 // Event is a webhook event's id: a version 7 UUID in the database, "evt_" and 32

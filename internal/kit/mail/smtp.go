@@ -42,8 +42,8 @@ type Times struct {
 // Total is the longest that Send can take.
 func (t Times) Total() time.Duration { return t.Connect + t.Session + t.Text }
 
-// DefaultTimes leave room for a server that looks the sender up before it answers.
-func DefaultTimes() Times {
+// defaultTimes leave room for a server that looks the sender up before it answers.
+func defaultTimes() Times {
 	return Times{Connect: 10 * time.Second, Session: 20 * time.Second, Text: 40 * time.Second}
 }
 
@@ -77,7 +77,7 @@ func ParseServer(smtpURL string) (*Server, error) {
 	if err != nil {
 		return nil, errors.New("SMTP_URL is no URL; percent-encode special characters of the user name and password")
 	}
-	s := &Server{Times: DefaultTimes(), host: u.Hostname(), user: u.User.Username(), helo: heloName(),
+	s := &Server{Times: defaultTimes(), host: u.Hostname(), user: u.User.Username(), helo: heloName(),
 		security: security(u.Query().Get("tls"))}
 	s.password, _ = u.User.Password()
 	s.tls = &tls.Config{ServerName: s.host, MinVersion: tls.VersionTLS12}

@@ -17,8 +17,8 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-// RequestID is the request id of ctx, "" outside a request.
-func RequestID(ctx context.Context) string {
+// requestID is the request id of ctx, "" outside a request.
+func requestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
@@ -40,7 +40,7 @@ func Logger(w io.Writer, level, program string) *slog.Logger {
 type requestHandler struct{ slog.Handler }
 
 func (h requestHandler) Handle(ctx context.Context, r slog.Record) error {
-	if id := RequestID(ctx); id != "" {
+	if id := requestID(ctx); id != "" {
 		r.AddAttrs(slog.String("request_id", id))
 	}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {

@@ -161,6 +161,17 @@ func (db *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 // deadlock.
 const attempts = 3
 
+// Along runs fn, which only reads pages, each along the index that has its order. PostgreSQL, which cannot tell how few of the
+// rows are wanted, would read all of them and sort them.
+func (db *DB) Along(ctx context.Context, fn func(q Querier) error) error {
+	return db.InTx(ctx, func(tx *Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT set_config(name, 'off', true) FROM unnest(ARRAY['enable_sort', 'enable_bitmapscan']) AS name`); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
 // InTx runs fn in one READ COMMITTED transaction, which it commits when fn returns nil and
 // rolls back otherwise. After a deadlock fn runs again, so it must have no effect outside the
 // transaction.
@@ -332,7 +343,7 @@ const (
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code
 	LockLTI      LockSpace = 1026 // one new secret an organization's LMS
-	LockLMS      LockSpace = 1028 // an organization's number: one registration at a time; "keys": one new key
+	LockLMS      LockSpace = 1028 // an organization's number: one registration at a time; "keys": one new key; "pulls": one process that hands out pulls
 	LockSandbox  LockSpace = 1027 // one process that makes, wipes or drops an organization's sandbox
 
 	LockRights    LockSpace = 1060 // one process that changes what the programs' roles may do

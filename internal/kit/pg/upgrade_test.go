@@ -1,11 +1,8 @@
 package pg_test
 
 import (
-	"compress/gzip"
-	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -27,8 +24,7 @@ func TestAFilledDatabaseIsUpgraded(t *testing.T) {
 		t.Run(filepath.Base(dump), func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.URL(t)
-			exec(t, opened(t, url), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
-			restore(t, url, dump)
+			pgtest.Restore(t, url, pgtest.ReadDump(t, dump))
 			db := opened(t, url)
 			before := rowCounts(t, db)
 			for table, rows := range before {
@@ -48,8 +44,10 @@ func TestAFilledDatabaseIsUpgraded(t *testing.T) {
 			if !maps.Equal(before, after) {
 				t.Errorf("rows are %v, want %v", after, before)
 			}
-			checkArrivals(t, db)
-			checkNames(t, db)
+			if _, had := before["arrivals"]; !had { // from a version whose lists had another order, and whose people had one name
+				checkArrivals(t, db)
+				checkNames(t, db)
+			}
 		})
 	}
 }
@@ -95,8 +93,7 @@ func checkNames(t *testing.T, db *pg.DB) {
 func TestSessionsAndLinksGetTheirProof(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	exec(t, opened(t, url), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
-	restore(t, url, "testdata/filled-00013.sql.gz")
+	pgtest.Restore(t, url, pgtest.ReadDump(t, "testdata/filled-00013.sql.gz"))
 	db := opened(t, url)
 	exec(t, db, `
 		WITH o AS (SELECT min(id) AS id FROM organizations), a AS (
@@ -124,32 +121,6 @@ func TestSessionsAndLinksGetTheirProof(t *testing.T) {
 	err := db.QueryRow(t.Context(), `SELECT count(*) FROM set_password_tokens WHERE mailed`).Scan(&mailed)
 	check.NoError(t, err, "links")
 	check.Equal(t, "links that prove the mailbox", mailed, 0, "of those that organizations have")
-}
-
-// restore runs the statements of a dump, on a connection of its own: they change its settings.
-func restore(t *testing.T, url, dump string) {
-	t.Helper()
-	f, err := os.Open(dump)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	unpacked, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(unpacked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	if _, err := conn.PgConn().Exec(t.Context(), string(text)).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // rowCounts counts the rows of every table, those of partitions with their parent.

@@ -1,5 +1,5 @@
-// Package v1alpha1 is the Kubernetes API of Registrar: WebhookEndpoint, a receiver URL
-// with its events, zone and signing secret, kept as a resource.
+// Package v1alpha1 is the first version of WebhookEndpoint, for clients that were written for it. What is new, and the other
+// kinds, are in v1beta1; the API server serves a resource in both versions, and keeps it in v1beta1.
 //
 // +kubebuilder:object:generate=true
 // +groupName=registrar.dev
@@ -10,9 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-//go:generate go tool -modfile=../../../hack/tools/go.mod controller-gen object crd paths=. output:crd:artifacts:config=../../../config/crd/bases
-//go:generate cp ../../../config/crd/bases/registrar.dev_webhookendpoints.yaml ../../../charts/registrar/files/crds/
 
 // GroupVersion is the group and version of the resources here.
 var GroupVersion = schema.GroupVersion{Group: "registrar.dev", Version: "v1alpha1"}

@@ -5,17 +5,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // OrganizationFinalizer keeps a resource until its organization is released or erased.
 const OrganizationFinalizer = "registrar.dev/organization"
 
-// DeletionPolicy says what becomes of an organization when its resource is deleted.
-//
-// +kubebuilder:validation:Enum=Retain;Delete
-type DeletionPolicy string
-
-// The deletion policies.
-const (
-	Retain DeletionPolicy = "Retain" // it stays, and people manage it from then on
-	Delete DeletionPolicy = "Delete" // it is erased with all its data, for good
-)
-
 // StaffRole is what a member of the staff may do.
 //
 // +kubebuilder:validation:Enum=owner;admin;examiner;teacher
@@ -169,13 +158,7 @@ type StaffMember struct {
 	LastName string `json:"lastName,omitempty"`
 }
 
-// The conditions. Stalled is there only while it is true: somebody has to act, waiting does not help.
-const (
-	ConditionReady   = "Ready"
-	ConditionStalled = "Stalled"
-)
-
-// The reasons of conditions, beside those that all kinds have. They are stable.
+// The reasons of an Organization's conditions, beside those that all kinds have. They are stable.
 const (
 	ReasonManaged        = "Managed"       // the organization is as spec says
 	ReasonSlugInUse      = "SlugInUse"     // another resource keeps the organization

@@ -5,11 +5,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ReplayFinalizer keeps a resource until what it has begun has ended.
 const ReplayFinalizer = "registrar.dev/webhook-replay"
 
-// EventType is the name of an event that a replay can be limited to.
-//
-// +kubebuilder:validation:Enum=result.final;student.joined;student.left;enrollment.created;enrollment.updated;enrollment.expiring;enrollment.ended;assignment.created;assignment.overdue
-type EventType string
-
 // WebhookReplaySpec says what is sent again. It cannot be changed.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec: a replay happens once and cannot be changed; create another"

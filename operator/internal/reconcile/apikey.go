@@ -17,7 +17,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -66,9 +65,12 @@ func apiKeySecret(object *v1beta1.ApiKey) string {
 	return cmp.Or(object.Spec.SecretName, object.Name+"-api-key")
 }
 
+// admits implements visit.
+func (v *apiKeyVisit) admits() []step { return []step{v.find, v.mayHave} }
+
 // steps implements visit.
 func (v *apiKeyVisit) steps() []step {
-	return []step{v.find, v.mayHave, v.belong, v.end, v.issue}
+	return []step{v.belong, v.end, v.issue}
 }
 
 func (v *apiKeyVisit) actor() audit.Actor { return v.actorOf(v.object) }
@@ -93,7 +95,7 @@ func (v *apiKeyVisit) mayHave(ctx context.Context) error {
 	if err := v.revoke(ctx, func(org.Key) bool { return true }); err != nil {
 		return err
 	}
-	return refuse(v1alpha1.ReasonNamespaceNotAllowed, "The namespace %s may not have keys of the organization %q: %s",
+	return refuse(v1beta1.ReasonNamespaceNotAllowed, "The namespace %s may not have keys of the organization %q: %s",
 		v.object.Namespace, v.object.Spec.Organization, why)
 }
 
@@ -136,7 +138,7 @@ func (v *apiKeyVisit) issue(ctx context.Context) error {
 	}
 	exists := err == nil
 	if exists && !metav1.IsControlledBy(&secret, v.object) {
-		return refuse(v1alpha1.ReasonSecretConflict, "A Secret %q exists that is not this resource's. Say another spec.secretName, or delete it.", secret.Name)
+		return refuse(v1beta1.ReasonSecretConflict, "A Secret %q exists that is not this resource's. Say another spec.secretName, or delete it.", secret.Name)
 	}
 	if len(v.keys) > 0 && v.keys[0].ExpiresAt.IsZero() {
 		is, err := org.IsKey(ctx, v.Webhooks.DB, v.organization.ID, v.keys[0].ID, string(secret.Data[v1beta1.APIKeySecretKey]))
@@ -260,7 +262,7 @@ func duration(field, text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, refuse(v1alpha1.ReasonInvalidSpec, "%s: %q is not a duration such as 720h", field, text)
+		return 0, refuse(v1beta1.ReasonInvalidSpec, "%s: %q is not a duration such as 720h", field, text)
 	}
 	return d, nil
 }
@@ -351,6 +353,9 @@ func (r *Reconciler) removeAPIKey(ctx context.Context, object *v1beta1.ApiKey) e
 func (r *Reconciler) disown(ctx context.Context, object *v1beta1.ApiKey) error {
 	var secret corev1.Secret
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: apiKeySecret(object)}, &secret)
+	if r.unreadable(err) {
+		return nil
+	}
 	if err != nil || !metav1.IsControlledBy(&secret, object) {
 		return client.IgnoreNotFound(err)
 	}

@@ -38,7 +38,7 @@ func (i inventory[T]) Collect(metrics chan<- prometheus.Metric) {
 	type said struct{ condition, status, reason string }
 	counts := map[said]int{}
 	for _, o := range items[T](found) {
-		if !i.ours(o) {
+		if !i.ours(o) || !i.visible(ctx, o) {
 			continue
 		}
 		conditions := conditionsOf(o)

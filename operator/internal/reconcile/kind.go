@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/registrar-dev/registrar/internal/kit/obs"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // resource is one of a kind that the operator reconciles.
@@ -48,11 +49,15 @@ type kind[T resource] struct {
 	became  func(before string, ready metav1.Condition) occurrence
 
 	figures refreshes
+	unseen  unseen[T]
+	indexes map[string]client.IndexerFunc            // by which the cache finds resources, and unseen does
 	away    workqueue.TypedRateLimiter[ctrl.Request] // pauses while PostgreSQL is away
 }
 
 // visit is the reconciliation of one resource, and what its steps have found so far.
 type visit interface {
+	// admits are the steps that find out whether the namespace may have what the resource asks for, and end it where it may not.
+	admits() []step
 	steps() []step
 	// next is when the resource has to be visited again at the latest; zero: nothing is due.
 	next() time.Time
@@ -101,18 +106,34 @@ func (k *kind[T]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.
 	if !object.GetDeletionTimestamp().IsZero() {
 		return k.release(ctx, object)
 	}
+	where, err := k.standing(ctx, req.Namespace)
+	if err != nil || where.joins || where.refusal != nil && !k.visible(ctx, object) {
+		return ctrl.Result{}, err
+	}
 	v := k.begin(object)
-	return k.report(ctx, object, v, k.apply(ctx, object, v))
+	return k.report(ctx, object, v, k.apply(ctx, object, v, where))
 }
 
-// apply runs the steps until one fails.
-func (k *kind[T]) apply(ctx context.Context, object T, v visit) error {
+// apply runs the steps until one fails. In a namespace that is not served, nothing is kept for one that may not have it.
+func (k *kind[T]) apply(ctx context.Context, object T, v visit, where standing) error {
 	ctx, cancel := context.WithTimeout(ctx, stepsLimit)
 	defer cancel()
-	if err := k.hold(ctx, object); err != nil {
+	if where.refusal == nil {
+		if err := k.hold(ctx, object); err != nil {
+			return err
+		}
+	}
+	if err := inOrder(ctx, v.admits()); err != nil {
 		return err
 	}
-	for _, step := range v.steps() {
+	if where.refusal != nil {
+		return where.refusal
+	}
+	return inOrder(ctx, v.steps())
+}
+
+func inOrder(ctx context.Context, steps []step) error {
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -145,7 +166,7 @@ func (k *kind[T]) after(object, visited T, v visit, refused *refusal, now time.T
 	o := object.DeepCopyObject().(T)
 	conditions, observed := o.Observed()
 	generation := visited.GetGeneration()
-	if refused != nil && refused.reason == v1alpha1.ReasonDatabaseUnavailable && *observed == generation {
+	if refused != nil && refused.reason == v1beta1.ReasonDatabaseUnavailable && *observed == generation {
 		return o // nothing newer is known about this spec
 	}
 	*observed = generation
@@ -159,22 +180,23 @@ func (k *kind[T]) after(object, visited T, v visit, refused *refusal, now time.T
 	} else {
 		ready = v.ready()
 	}
-	set(v1alpha1.ConditionReady, ready)
+	set(v1beta1.ConditionReady, ready)
 	v.show(o, set)
 	if ready.stalled {
 		ready.status = metav1.ConditionTrue
-		set(v1alpha1.ConditionStalled, ready)
+		set(v1beta1.ConditionStalled, ready)
 	} else {
-		meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
+		meta.RemoveStatusCondition(conditions, v1beta1.ConditionStalled)
 	}
 	return o
 }
 
-// write patches the status if it differs. The copy at hand may be older than the last write, so
-// a difference is checked again on the API server's copy.
+// write patches the status if it differs. The copy at hand may be older than the last write, so a
+// difference, and the lack of one in such a copy, are checked again on the API server's.
 func (k *kind[T]) write(ctx context.Context, object T, v visit, refused *refusal) error {
 	now := k.Clock()
-	if !k.worthWriting(object, k.after(object, object, v, refused, now), now) {
+	behind := k.figures.behind(object.GetUID(), object.GetResourceVersion())
+	if !k.worthWriting(object, k.after(object, object, v, refused, now), now) && !behind {
 		return nil
 	}
 	live := k.empty()
@@ -189,10 +211,14 @@ func (k *kind[T]) write(ctx context.Context, object T, v visit, refused *refusal
 		return nil
 	}
 	old, written := conditionsOf(live), conditionsOf(after)
+	k.unseen.add(after)
 	if err := k.Client.Status().Patch(ctx, after, client.MergeFrom(live), fieldManager); err != nil {
+		k.unseen.forget(live.GetUID())
 		return client.IgnoreNotFound(err)
 	}
-	k.figures.wrote(live.GetUID(), now)
+	k.unseen.add(after)
+	k.unseen.check(ctx, k.Client, after.GetUID(), client.ObjectKeyFromObject(after), k.empty())
+	k.figures.wrote(live.GetUID(), now, after.GetResourceVersion())
 	if h, ok := k.transition(old, written); ok {
 		k.emit(live, h)
 	}
@@ -214,7 +240,7 @@ func (k *kind[T]) worthWriting(before, after T, now time.Time) bool {
 // transition is the Event for a change of the Ready condition, if any.
 func (k *kind[T]) transition(before, after []metav1.Condition) (occurrence, bool) {
 	old := reasonOf(before)
-	ready := meta.FindStatusCondition(after, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(after, v1beta1.ConditionReady)
 	switch {
 	case ready == nil || ready.Reason == old:
 		return occurrence{}, false
@@ -227,7 +253,7 @@ func (k *kind[T]) transition(before, after []metav1.Condition) (occurrence, bool
 // unwritten makes an Event of a status that cannot be written, which would be silent otherwise.
 func (k *kind[T]) unwritten(object T, failure error) error {
 	if !passes(failure) {
-		k.emit(object, occurrence{warning, v1alpha1.ReasonReconcileError, "The status cannot be written. " + explain(failure)})
+		k.emit(object, occurrence{warning, v1beta1.ReasonReconcileError, "The status cannot be written. " + explain(failure)})
 	}
 	return failure
 }
@@ -236,13 +262,15 @@ func (k *kind[T]) unwritten(object T, failure error) error {
 // reconcile the resource again. Nothing else writes a status.
 func (k *kind[T]) report(ctx context.Context, object T, v visit, err error) (ctrl.Result, error) {
 	judged := judge(err)
+	var failure error
 	if err == nil || judged.refusal != nil {
-		if failure := k.write(ctx, object, v, judged.refusal); failure != nil {
-			return ctrl.Result{}, errors.Join(err, k.unwritten(object, failure))
-		}
+		failure = k.write(ctx, object, v, judged.refusal)
 	}
-	for _, h := range v.events() {
+	for _, h := range v.events() { // also when the status could not be written: the next visit does not do these things again
 		k.emit(object, h)
+	}
+	if failure != nil {
+		return ctrl.Result{}, errors.Join(err, k.unwritten(object, failure))
 	}
 	if judged.retry != nil {
 		return k.again(object, judged.retry)
@@ -266,8 +294,8 @@ func pause(usual time.Duration, now, next time.Time) time.Duration {
 func (k *kind[T]) controller(mgr manager.Manager) *builder.Builder {
 	k.away = backoff()
 	k.Metrics.MustRegister(newInventory(k))
-	// The first is asked about every change.
-	asked := predicate.Or[client.Object](predicate.Funcs{UpdateFunc: k.watchOrphans},
+	// The first two are asked about every change.
+	asked := predicate.Or[client.Object](k.watchUnseen(), predicate.Funcs{UpdateFunc: k.watchOrphans},
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		For(k.empty(), builder.WithPredicates(asked)).
@@ -284,6 +312,18 @@ func (k *kind[T]) requests(ctx context.Context, which ...client.ListOption) []ct
 	var requests []ctrl.Request
 	for _, o := range items[T](found) {
 		requests = append(requests, requestOf(o))
+	}
+	return requests
+}
+
+// marked are requests for the resources that an index has under this value, and for those whose status says so since a moment
+// that the cache has not seen. A change of what they stand for may be told before the cache sees the status, and is told once.
+func (k *kind[T]) marked(ctx context.Context, name, value string) []ctrl.Request {
+	requests := k.requests(ctx, client.MatchingFields{name: value})
+	for _, o := range k.unseen.all() {
+		if slices.Contains(k.indexes[name](o), value) {
+			requests = append(requests, requestOf(o))
+		}
 	}
 	return requests
 }
@@ -314,7 +354,7 @@ func conditionsOf(o resource) []metav1.Condition {
 
 // reasonOf is the reason of the Ready condition; "" when there is none.
 func reasonOf(conditions []metav1.Condition) string {
-	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil {
+	if c := meta.FindStatusCondition(conditions, v1beta1.ConditionReady); c != nil {
 		return c.Reason
 	}
 	return ""

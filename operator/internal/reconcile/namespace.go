@@ -12,7 +12,6 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -27,10 +26,10 @@ func (r *Reconciler) foreign(ctx context.Context, namespace, slug string) (why s
 		return "", err
 	}
 	if resource == nil || resource.Spec.AllowedNamespaces == nil {
-		if has[v1alpha1.LabelOrganization] == slug {
+		if has[v1beta1.LabelOrganization] == slug {
 			return "", nil
 		}
-		return fmt.Sprintf("its label %s is %q. A cluster administrator sets it.", v1alpha1.LabelOrganization, has[v1alpha1.LabelOrganization]), nil
+		return fmt.Sprintf("its label %s is %q. A cluster administrator sets it.", v1beta1.LabelOrganization, has[v1beta1.LabelOrganization]), nil
 	}
 	if allowed, err := metav1.LabelSelectorAsSelector(resource.Spec.AllowedNamespaces); err == nil && allowed.Matches(labels.Set(has)) {
 		return "", nil
@@ -72,7 +71,7 @@ func (r *Reconciler) managerOf(ctx context.Context, slug string) (*v1beta1.Organ
 func (r *Reconciler) findOrganization(ctx context.Context, slug, pending string) (org.Organization, error) {
 	o, err := org.Find(ctx, r.Webhooks.DB, slug)
 	if fault.KindOf(err) == fault.NotFound {
-		return o, waitFor(v1alpha1.ReasonOrganizationNotFound, "There is no organization %q yet; %s once it is created.", slug, pending)
+		return o, waitFor(v1beta1.ReasonOrganizationNotFound, "There is no organization %q yet; %s once it is created.", slug, pending)
 	}
 	return o, err
 }

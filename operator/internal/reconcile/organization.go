@@ -16,7 +16,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -67,6 +66,9 @@ func (r *Reconciler) db() (*pg.DB, error) {
 	return r.Webhooks.DB, nil
 }
 
+// admits implements visit. An Organization belongs to no namespace.
+func (v *organizationVisit) admits() []step { return nil }
+
 // steps implements visit.
 func (v *organizationVisit) steps() []step {
 	return []step{v.check, v.manage, v.keepStaff, v.keepSandbox}
@@ -75,7 +77,7 @@ func (v *organizationVisit) steps() []step {
 // check finds what the API server could not check.
 func (v *organizationVisit) check(context.Context) error {
 	if _, err := metav1.LabelSelectorAsSelector(v.object.Spec.AllowedNamespaces); err != nil {
-		return refuse(v1alpha1.ReasonInvalidSpec, "allowedNamespaces: %v", err)
+		return refuse(v1beta1.ReasonInvalidSpec, "allowedNamespaces: %v", err)
 	}
 	return nil
 }

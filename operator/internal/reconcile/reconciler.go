@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,9 @@ import (
 
 //go:generate go tool -modfile=../../../hack/tools/go.mod controller-gen rbac:roleName=registrar-operator paths=.;../guard output:rbac:artifacts:config=../../../config/rbac
 
+// What the operator needs to notice definitions that are older than it.
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=apikeys.registrar.dev;organizations.registrar.dev;rostersources.registrar.dev;webhookendpoints.registrar.dev;webhookreplays.registrar.dev,verbs=get
+
 // What the operator needs for Organizations, which belong to no namespace. Events about them are in default.
 // +kubebuilder:rbac:roleName=registrar-operator-organizations,groups=registrar.dev,resources=organizations,verbs=get;list;watch;patch
 // +kubebuilder:rbac:roleName=registrar-operator-organizations,groups=registrar.dev,resources=organizations/status,verbs=patch
@@ -38,8 +42,8 @@ import (
 // What the operator needs in each namespace that it serves; config/rbac/role.yaml is generated from this.
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=webhookendpoints,verbs=get;list;watch;patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=webhookendpoints/status,verbs=patch
-// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys;webhookreplays,verbs=get;list;watch;patch
-// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys/status;webhookreplays/status,verbs=patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys;rostersources;webhookreplays,verbs=get;list;watch;patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys/status;rostersources/status;webhookreplays/status,verbs=patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=events.k8s.io,resources=events,verbs=create;patch
@@ -49,10 +53,13 @@ const fieldManager = client.FieldOwner("registrar-operator")
 
 // Options are what a site may choose.
 type Options struct {
-	Cluster    string        // distinguishes the clusters that share a PostgreSQL
-	Namespaces []string      // whose resources are reconciled; none: all
-	Resync     time.Duration // how often a resource is reconciled although nothing has happened
-	Patience   time.Duration // how long a deletion waits for PostgreSQL
+	Cluster    string          // distinguishes the clusters that share a PostgreSQL
+	Namespaces []string        // whose resources are reconciled; none: all
+	Selector   labels.Selector // of the labels of the namespaces instead, which may come and go; nil: there is none
+	// NamespaceRole is the ClusterRole that the operator binds to itself where Selector selects; "": others give it its rights.
+	NamespaceRole string
+	Resync        time.Duration // how often a resource is reconciled although nothing has happened
+	Patience      time.Duration // how long a deletion waits for PostgreSQL
 
 	Class string // className of the resources that are reconciled
 
@@ -73,6 +80,8 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	Clock     clock.Clock
 	Metrics   prometheus.Registerer
+
+	selected *selection // nil without a Selector
 
 	orphaned sync.Map // UIDs of resources that are deleted without what they stand for
 }

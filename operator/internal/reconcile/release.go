@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -51,7 +51,7 @@ func (k *kind[T]) release(ctx context.Context, object T) (ctrl.Result, error) {
 
 // stay reports why a deletion has to wait, and tries again.
 func (k *kind[T]) stay(ctx context.Context, object T, cause error) (ctrl.Result, error) {
-	waiting := &refusal{reason: v1alpha1.ReasonDeleting, waits: true, message: explain(cause)}
+	waiting := &refusal{reason: v1beta1.ReasonDeleting, waits: true, message: explain(cause)}
 	if away(cause) {
 		waiting.message = fmt.Sprintf("The resource goes when PostgreSQL answers, and after %s in any case.", k.Patience)
 	}
@@ -68,8 +68,8 @@ func (k *kind[T]) stay(ctx context.Context, object T, cause error) (ctrl.Result,
 }
 
 // endEndpoint removes the URL of a resource that goes, or leaves it to the organization's staff.
-func (r *Reconciler) endEndpoint(ctx context.Context, object *v1alpha1.WebhookEndpoint) error {
-	retain := object.Spec.DeletionPolicy == v1alpha1.Retain
+func (r *Reconciler) endEndpoint(ctx context.Context, object *v1beta1.WebhookEndpoint) error {
+	retain := object.Spec.DeletionPolicy == v1beta1.Retain
 	if !retain {
 		var err error
 		if retain, err = r.orphans(ctx, object); err != nil {
@@ -97,7 +97,7 @@ func (r *Reconciler) endManaged(ctx context.Context, managedBy string, retain bo
 
 // orphans says whether the resource is deleted without what it stands for (kubectl delete --cascade=orphan). Kubernetes
 // then has it wait for a finalizer until its Secret has no owner any more. Whoever comes later sees that Secret alone.
-func (r *Reconciler) orphans(ctx context.Context, object *v1alpha1.WebhookEndpoint) (bool, error) {
+func (r *Reconciler) orphans(ctx context.Context, object *v1beta1.WebhookEndpoint) (bool, error) {
 	if _, seen := r.orphaned.Load(object.UID); seen || controllerutil.ContainsFinalizer(object, metav1.FinalizerOrphanDependents) {
 		return true, nil
 	}
@@ -106,7 +106,16 @@ func (r *Reconciler) orphans(ctx context.Context, object *v1alpha1.WebhookEndpoi
 	}
 	var secret corev1.Secret
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: secretName(object)}, &secret)
+	if r.unreadable(err) {
+		return false, nil
+	}
 	return err == nil && left(&secret), client.IgnoreNotFound(err)
+}
+
+// unreadable says whether err is that of Secrets which an operator of selected namespaces may not read any more: the namespace
+// has left, or is being deleted and its RoleBinding has gone before its resources. Neither keeps a resource from going.
+func (r *Reconciler) unreadable(err error) bool {
+	return r.Selector != nil && apierrors.IsForbidden(err)
 }
 
 // watchOrphans remembers which resources are deleted without what they stand for: the finalizer that says so may be gone
@@ -127,7 +136,7 @@ func ignoreNotFound(err error) error {
 }
 
 // Sweep removes URLs without a resource, or leaves them to the staff where the resource said so, revokes keys without one,
-// and leaves organizations without one to their staff: the resource was deleted while PostgreSQL was away for longer than
+// resets roster sources without one, and leaves organizations without one to their staff: the resource was deleted while PostgreSQL was away for longer than
 // Patience, or without its finalizer.
 func (r *Reconciler) Sweep(ctx context.Context) error {
 	listing, cancel := context.WithTimeout(ctx, stepsLimit)
@@ -137,7 +146,7 @@ func (r *Reconciler) Sweep(ctx context.Context) error {
 		return err
 	}
 	for _, e := range endpoints {
-		gone, err := r.orphan(ctx, e.ManagedBy, &v1alpha1.WebhookEndpoint{})
+		gone, err := r.orphan(ctx, e.ManagedBy, &v1beta1.WebhookEndpoint{})
 		if err != nil {
 			return err
 		}
@@ -149,7 +158,7 @@ func (r *Reconciler) Sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(r.sweepKeys(ctx), r.sweepOrganizations(ctx))
+	return errors.Join(r.sweepKeys(ctx), r.sweepRosterSources(ctx), r.sweepOrganizations(ctx))
 }
 
 // sweepKeys revokes the keys of resources that are gone.
@@ -160,8 +169,30 @@ func (r *Reconciler) sweepKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return r.sweepManagers(ctx, managers, &v1beta1.ApiKey{}, func(by audit.Actor) error {
+		slog.InfoContext(ctx, "revoking the API keys of a resource that is gone", "resource", by.Name)
+		return r.revokeKeysOf(ctx, by)
+	})
+}
+
+// sweepRosterSources gives sources whose resources are gone the settings that a source has by itself.
+func (r *Reconciler) sweepRosterSources(ctx context.Context) error {
+	listing, cancel := context.WithTimeout(ctx, stepsLimit)
+	defer cancel()
+	managers, err := roster.SourceManagers(listing, r.Webhooks.DB, r.managedPrefix())
+	if err != nil {
+		return err
+	}
+	return r.sweepManagers(ctx, managers, &v1beta1.RosterSource{}, func(by audit.Actor) error {
+		slog.InfoContext(ctx, "a roster source is left to the platform, as its resource is gone", "resource", by.Name)
+		return ignoreNotFound(roster.ReleaseSource(ctx, r.Webhooks.DB, by, by.Name, true, r.Clock()))
+	})
+}
+
+// sweepManagers ends what resources of a kind keep that are gone.
+func (r *Reconciler) sweepManagers(ctx context.Context, managers []string, empty client.Object, end func(audit.Actor) error) error {
 	for _, managedBy := range managers {
-		gone, err := r.orphan(ctx, managedBy, &v1beta1.ApiKey{})
+		gone, err := r.orphan(ctx, managedBy, empty)
 		switch {
 		case meta.IsNoMatchError(err):
 			return nil // the definition is not installed; what its resources stand for stays
@@ -170,8 +201,7 @@ func (r *Reconciler) sweepKeys(ctx context.Context) error {
 		case !gone:
 			continue
 		}
-		slog.InfoContext(ctx, "revoking the API keys of a resource that is gone", "resource", managedBy)
-		if err := r.revokeKeysOf(ctx, audit.Actor{Kind: audit.Operator, Name: managedBy}); err != nil {
+		if err := end(audit.Actor{Kind: audit.Operator, Name: managedBy}); err != nil {
 			return err
 		}
 	}

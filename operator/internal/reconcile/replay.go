@@ -16,7 +16,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -69,12 +68,20 @@ func (r *Reconciler) replayName(object *v1beta1.WebhookReplay) string {
 	return r.managedBy(client.ObjectKeyFromObject(object)) + "#" + string(object.UID)
 }
 
+// admits implements visit.
+func (v *replayVisit) admits() []step {
+	if v.state.CompletionTime != nil {
+		return nil
+	}
+	return []step{v.find, v.mayReplay}
+}
+
 // steps implements visit.
 func (v *replayVisit) steps() []step {
 	if v.state.CompletionTime != nil {
 		return nil
 	}
-	return []step{v.find, v.mayReplay, v.choose, v.start, v.sum}
+	return []step{v.choose, v.start, v.sum}
 }
 
 // find reads what earlier visits have begun.
@@ -101,7 +108,7 @@ func (v *replayVisit) mayReplay(ctx context.Context) error {
 		if err := journal.Stop(ctx, v.Webhooks.DB, v.actorOf(v.object), v.replayName(v.object), v.Clock()); err != nil {
 			return err
 		}
-		return refuse(v1alpha1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: %s", v.object.Namespace, slug, why)
+		return refuse(v1beta1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: %s", v.object.Namespace, slug, why)
 	}
 	o, err := v.findOrganization(ctx, slug, "the replay begins")
 	v.org = o.ID
@@ -113,7 +120,7 @@ func (v *replayVisit) slug(ctx context.Context) (string, error) {
 	if v.object.Spec.Organization != "" {
 		return v.object.Spec.Organization, nil
 	}
-	var e v1alpha1.WebhookEndpoint
+	var e v1beta1.WebhookEndpoint
 	err := v.Client.Get(ctx, v.endpointName(), &e)
 	if apierrors.IsNotFound(err) && v.state.StartTime == nil {
 		return "", waitFor(v1beta1.ReasonEndpointNotFound, "There is no WebhookEndpoint %q in this namespace yet.", v.object.Spec.Endpoint)

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,7 +59,12 @@ func (r *Reconciler) emit(object client.Object, h occurrence) {
 // with now, because the start of an operator is no reason to write.
 type refreshes struct {
 	mu   sync.Mutex
-	last map[types.UID]time.Time
+	last map[types.UID]refresh
+}
+
+type refresh struct {
+	at      time.Time
+	version string // of the resource then; "" before the first write
 }
 
 func (f *refreshes) due(uid types.UID, now time.Time, every time.Duration) bool {
@@ -66,23 +72,35 @@ func (f *refreshes) due(uid types.UID, now time.Time, every time.Duration) bool 
 	defer f.mu.Unlock()
 	last, known := f.last[uid]
 	if !known {
-		f.set(uid, now)
+		f.set(uid, refresh{at: now})
 		return false
 	}
-	return now.Sub(last) >= every
+	return now.Sub(last.at) >= every
 }
 
-func (f *refreshes) wrote(uid types.UID, now time.Time) {
+func (f *refreshes) wrote(uid types.UID, now time.Time, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.set(uid, now)
+	f.set(uid, refresh{now, version})
 }
 
-func (f *refreshes) set(uid types.UID, now time.Time) {
-	if f.last == nil {
-		f.last = map[types.UID]time.Time{}
+// behind says whether a copy of this version is older than the last write.
+func (f *refreshes) behind(uid types.UID, version string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.last[uid]
+	if last.version == "" {
+		return false
 	}
-	f.last[uid] = now
+	order, err := resourceversion.CompareResourceVersion(version, last.version)
+	return err == nil && order < 0
+}
+
+func (f *refreshes) set(uid types.UID, r refresh) {
+	if f.last == nil {
+		f.last = map[types.UID]refresh{}
+	}
+	f.last[uid] = r
 }
 
 func (f *refreshes) forget(uid types.UID) {

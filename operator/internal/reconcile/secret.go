@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // secretSuffix follows the resource's name in the name of its generated Secret.
@@ -21,7 +21,7 @@ const secretSuffix = "-signing-secret"
 const labelManager = "app.kubernetes.io/managed-by"
 
 // secretName is the Secret that holds the signing secret of a resource.
-func secretName(object *v1alpha1.WebhookEndpoint) string {
+func secretName(object *v1beta1.WebhookEndpoint) string {
 	if ref := object.Spec.SigningSecretRef; ref != nil {
 		return ref.Name
 	}
@@ -29,21 +29,21 @@ func secretName(object *v1alpha1.WebhookEndpoint) string {
 }
 
 // secretKey names the Secret and the key that hold the signing secret.
-func secretKey(object *v1alpha1.WebhookEndpoint) *v1alpha1.SecretKeyRef {
-	key := &v1alpha1.SecretKeyRef{Name: secretName(object), Key: v1alpha1.DefaultSecretKey}
+func secretKey(object *v1beta1.WebhookEndpoint) *v1beta1.SecretKeyRef {
+	key := &v1beta1.SecretKeyRef{Name: secretName(object), Key: v1beta1.DefaultSecretKey}
 	if ref := object.Spec.SigningSecretRef; ref != nil && ref.Key != "" {
 		key.Key = ref.Key
 	}
 	return key
 }
 
-var endpointKind = v1alpha1.GroupVersion.WithKind("WebhookEndpoint")
+var endpointKind = v1beta1.GroupVersion.WithKind("WebhookEndpoint")
 
 // generatedSecret is the Secret that the operator makes for a resource and that is deleted with
 // it.
-func generatedSecret(object *v1alpha1.WebhookEndpoint, value string) *corev1.Secret {
+func generatedSecret(object *v1beta1.WebhookEndpoint, value string) *corev1.Secret {
 	secret := ownedSecret(object.Name+secretSuffix, object, endpointKind)
-	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(value)}
+	secret.Data = map[string][]byte{v1beta1.DefaultSecretKey: []byte(value)}
 	return secret
 }
 
@@ -75,7 +75,7 @@ func ownedSecret(name string, object client.Object, kind schema.GroupVersionKind
 // generated one, which it creates if it is missing and changes on request.
 func (v *endpointVisit) ensureSecret(ctx context.Context) error {
 	v.secretRef = secretKey(v.object)
-	rotate := asks(v.object, v1alpha1.AnnotationRotateSecret, v.handled.RotateSecret) && v.endpoint != nil
+	rotate := asks(v.object, v1beta1.AnnotationRotateSecret, v.handled.RotateSecret) && v.endpoint != nil
 	var secret corev1.Secret
 	err := v.Client.Get(ctx, types.NamespacedName{Namespace: v.object.Namespace, Name: v.secretRef.Name}, &secret)
 	if client.IgnoreNotFound(err) != nil {
@@ -89,7 +89,7 @@ func (v *endpointVisit) ensureSecret(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.handled.RotateSecret = v.object.Annotations[v1alpha1.AnnotationRotateSecret]
+	v.handled.RotateSecret = v.object.Annotations[v1beta1.AnnotationRotateSecret]
 	return nil
 }
 
@@ -97,9 +97,9 @@ func (v *endpointVisit) referenced(secret *corev1.Secret, exists, rotate bool) e
 	value := string(secret.Data[v.secretRef.Key])
 	switch {
 	case !exists:
-		return refuse(v1alpha1.ReasonSecretNotFound, "There is no Secret %q in this namespace.", v.secretRef.Name)
+		return refuse(v1beta1.ReasonSecretNotFound, "There is no Secret %q in this namespace.", v.secretRef.Name)
 	case value == "":
-		return refuse(v1alpha1.ReasonSecretNotFound, "The Secret %q has no key %q.", v.secretRef.Name, v.secretRef.Key)
+		return refuse(v1beta1.ReasonSecretNotFound, "The Secret %q has no key %q.", v.secretRef.Name, v.secretRef.Key)
 	case rotate:
 		v.note(warning, "RotationRefused", "The Secret "+v.secretRef.Name+" is not the operator's to change; put a new value there, which holds at once.")
 	}
@@ -116,7 +116,7 @@ func (v *endpointVisit) generated(ctx context.Context, secret *corev1.Secret, ex
 		made := generatedSecret(v.object, v.secret)
 		if v.endpoint != nil {
 			v.replaces = strconv.Itoa(v.endpoint.SecretVersion)
-			made.Annotations = map[string]string{v1alpha1.AnnotationReplaces: v.replaces}
+			made.Annotations = map[string]string{v1beta1.AnnotationReplaces: v.replaces}
 		}
 		err = v.Client.Create(ctx, made, fieldManager)
 		if err == nil && v.endpoint != nil {
@@ -128,16 +128,16 @@ func (v *endpointVisit) generated(ctx context.Context, secret *corev1.Secret, ex
 		return v.inherit(ctx, secret)
 	}
 	if !metav1.IsControlledBy(secret, v.object) {
-		return refuse(v1alpha1.ReasonSecretConflict, "A Secret %q exists that is not this resource's. Name it in spec.signingSecretRef, or delete it.", secret.Name)
+		return refuse(v1beta1.ReasonSecretConflict, "A Secret %q exists that is not this resource's. Name it in spec.signingSecretRef, or delete it.", secret.Name)
 	}
-	v.secret, v.replaces = string(secret.Data[v.secretRef.Key]), secret.Annotations[v1alpha1.AnnotationReplaces]
+	v.secret, v.replaces = string(secret.Data[v.secretRef.Key]), secret.Annotations[v1beta1.AnnotationReplaces]
 	if v.secret != "" && !rotate {
 		return nil
 	}
 	v.secret, v.replaces = webhook.NewSecret(), ""
 	before := secret.DeepCopy()
-	delete(secret.Annotations, v1alpha1.AnnotationReplaces)
-	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(v.secret)}
+	delete(secret.Annotations, v1beta1.AnnotationReplaces)
+	secret.Data = map[string][]byte{v1beta1.DefaultSecretKey: []byte(v.secret)}
 	err := v.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
 	if apierrors.IsNotFound(err) { // deleted just now
 		return apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, err)
@@ -165,6 +165,6 @@ func (v *endpointVisit) inherit(ctx context.Context, secret *corev1.Secret) (err
 	}
 	before := secret.DeepCopy()
 	secret.OwnerReferences = append(secret.OwnerReferences, ownerOf(v.object, endpointKind))
-	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(v.secret)}
+	secret.Data = map[string][]byte{v1beta1.DefaultSecretKey: []byte(v.secret)}
 	return v.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
 }

@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -36,6 +36,7 @@ const (
 	byTenant   = "spec.organization"
 	byNumber   = "organizationID"
 	bySlug     = "spec.slug"
+	bySource   = "sourceID"
 )
 
 const (
@@ -48,6 +49,11 @@ const (
 // Setup adds the controllers and their sources to the manager.
 func (r *Reconciler) Setup(ctx context.Context, mgr manager.Manager) error {
 	l := &listener{reconciler: r}
+	if r.Selector != nil {
+		if err := r.setupSelection(ctx, mgr, l); err != nil {
+			return err
+		}
+	}
 	if err := r.setupEndpoints(ctx, mgr, l); err != nil {
 		return err
 	}
@@ -60,6 +66,9 @@ func (r *Reconciler) Setup(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	if err := r.whenDefined(ctx, mgr, "WebhookReplay", func() error { return r.setupReplays(ctx, mgr, l) }); err != nil {
+		return err
+	}
+	if err := r.whenDefined(ctx, mgr, "RosterSource", func() error { return r.setupRosterSources(ctx, mgr, l) }); err != nil {
 		return err
 	}
 	return mgr.Add(l)
@@ -97,10 +106,11 @@ func (r *Reconciler) whenDefined(ctx context.Context, mgr manager.Manager, name 
 	}))
 }
 
-// index makes the cache find resources by fields.
-func index(ctx context.Context, mgr manager.Manager, object client.Object, fields map[string]client.IndexerFunc) error {
+// index makes the cache find the resources of a kind by fields.
+func (k *kind[T]) index(ctx context.Context, mgr manager.Manager, fields map[string]client.IndexerFunc) error {
+	k.indexes = fields
 	for name, keys := range fields {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, object, name, keys); err != nil {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, k.empty(), name, keys); err != nil {
 			return err
 		}
 	}
@@ -122,15 +132,19 @@ func allowed[T resource](b *builder.Builder, k *kind[T]) *builder.Builder {
 	return b
 }
 
-// secrets has the resources visited whose Secret has changed.
+// secrets has the resources visited whose Secret has changed. Of selected namespaces, the selection watches them.
 func secrets[T resource](b *builder.Builder, k *kind[T]) *builder.Builder {
+	if k.Selector != nil {
+		return b
+	}
 	return b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) []ctrl.Request {
 		return k.requests(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{bySecret: secret.GetName()})
 	}))
 }
 
 func (r *Reconciler) setupAPIKeys(ctx context.Context, mgr manager.Manager, l *listener) error {
-	err := index(ctx, mgr, &v1beta1.ApiKey{}, map[string]client.IndexerFunc{
+	k := r.apiKeys()
+	err := k.index(ctx, mgr, map[string]client.IndexerFunc{
 		bySecret:  func(o client.Object) []string { return []string{apiKeySecret(o.(*v1beta1.ApiKey))} },
 		byTenant:  func(o client.Object) []string { return []string{o.(*v1beta1.ApiKey).Spec.Organization} },
 		byNumber:  func(o client.Object) []string { return decimal(o.(*v1beta1.ApiKey).Status.OrganizationID) },
@@ -139,26 +153,43 @@ func (r *Reconciler) setupAPIKeys(ctx context.Context, mgr manager.Manager, l *l
 	if err != nil {
 		return err
 	}
-	k := r.apiKeys()
-	return allowed(secrets(k.controller(mgr), k), k).WatchesRawSource(l.source(byOrganization(k))).Complete(k)
+	return allowed(secrets(k.controller(mgr), k), k).WatchesRawSource(changes(l, k, byOrganization(k))).Complete(k)
 }
 
 func (r *Reconciler) setupReplays(ctx context.Context, mgr manager.Manager, l *listener) error {
-	err := index(ctx, mgr, &v1beta1.WebhookReplay{}, map[string]client.IndexerFunc{byWaiting: indexWaiting})
+	k := r.replays()
+	err := k.index(ctx, mgr, map[string]client.IndexerFunc{byWaiting: indexWaiting})
 	if err != nil {
 		return err
 	}
-	k := r.replays()
-	waiting := client.MatchingFields{byWaiting: "true"}
 	return k.controller(mgr).
-		Watches(&v1alpha1.WebhookEndpoint{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, e client.Object) []ctrl.Request {
-			return k.requests(ctx, client.InNamespace(e.GetNamespace()), waiting)
+		Watches(&v1beta1.WebhookEndpoint{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, e client.Object) []ctrl.Request {
+			return k.requests(ctx, client.InNamespace(e.GetNamespace()), client.MatchingFields{byWaiting: "true"})
 		})).
-		WatchesRawSource(l.source(func(ctx context.Context, c change) []ctrl.Request {
-			if c.everything {
-				return k.requests(ctx)
+		WatchesRawSource(changes(l, k, func(ctx context.Context, _ change) []ctrl.Request {
+			return k.marked(ctx, byWaiting, "true")
+		})).
+		Complete(k)
+}
+
+func (r *Reconciler) setupRosterSources(ctx context.Context, mgr manager.Manager, l *listener) error {
+	k := r.rosterSources()
+	err := k.index(ctx, mgr, map[string]client.IndexerFunc{
+		byTenant:  func(o client.Object) []string { return []string{o.(*v1beta1.RosterSource).Spec.Organization} },
+		byNumber:  func(o client.Object) []string { return decimal(o.(*v1beta1.RosterSource).Status.OrganizationID) },
+		bySource:  func(o client.Object) []string { return decimal(o.(*v1beta1.RosterSource).Status.SourceID) },
+		byWaiting: indexWaiting,
+	})
+	if err != nil {
+		return err
+	}
+	organization := byOrganization(k)
+	return allowed(k.controller(mgr), k).
+		WatchesRawSource(changes(l, k, func(ctx context.Context, c change) []ctrl.Request {
+			if c.source == "" {
+				return organization(ctx, c)
 			}
-			return k.requests(ctx, waiting)
+			return append(k.marked(ctx, bySource, c.source), k.marked(ctx, byWaiting, "true")...)
 		})).
 		Complete(k)
 }
@@ -166,31 +197,25 @@ func (r *Reconciler) setupReplays(ctx context.Context, mgr manager.Manager, l *l
 // byOrganization has the resources visited whose organization has changed, and those that wait for one.
 func byOrganization[T resource](k *kind[T]) func(context.Context, change) []ctrl.Request {
 	return func(ctx context.Context, c change) []ctrl.Request {
-		if c.everything {
-			return k.requests(ctx)
-		}
 		if c.organization == "" {
 			return nil
 		}
-		return append(k.requests(ctx, client.MatchingFields{byNumber: c.organization}), k.requests(ctx, client.MatchingFields{byWaiting: "true"})...)
+		return append(k.marked(ctx, byNumber, c.organization), k.marked(ctx, byWaiting, "true")...)
 	}
 }
 
 func (r *Reconciler) setupEndpoints(ctx context.Context, mgr manager.Manager, l *listener) error {
-	err := index(ctx, mgr, &v1alpha1.WebhookEndpoint{}, map[string]client.IndexerFunc{bySecret: indexSecret, byEndpoint: indexEndpoint,
+	k := r.endpoints()
+	err := k.index(ctx, mgr, map[string]client.IndexerFunc{bySecret: indexSecret, byEndpoint: indexEndpoint,
 		byWaiting: indexWaiting, byTenant: indexTenant})
 	if err != nil {
 		return err
 	}
-	k := r.endpoints()
 	return allowed(secrets(k.controller(mgr), k), k).
-		WatchesRawSource(l.source(func(ctx context.Context, c change) []ctrl.Request {
-			if c.everything {
-				return k.requests(ctx)
-			}
-			requests := k.requests(ctx, client.MatchingFields{byWaiting: "true"})
+		WatchesRawSource(changes(l, k, func(ctx context.Context, c change) []ctrl.Request {
+			requests := k.marked(ctx, byWaiting, "true")
 			if c.endpoint != "" {
-				requests = append(requests, k.requests(ctx, client.MatchingFields{byEndpoint: c.endpoint})...)
+				requests = append(requests, k.marked(ctx, byEndpoint, c.endpoint)...)
 			}
 			return requests
 		})).
@@ -204,7 +229,8 @@ func allowsOthers(u event.UpdateEvent) bool {
 }
 
 func (r *Reconciler) setupOrganizations(ctx context.Context, mgr manager.Manager, l *listener) error {
-	err := index(ctx, mgr, &v1beta1.Organization{}, map[string]client.IndexerFunc{
+	k := r.organizations()
+	err := k.index(ctx, mgr, map[string]client.IndexerFunc{
 		bySlug:    func(o client.Object) []string { return []string{o.(*v1beta1.Organization).Spec.Slug} },
 		byWaiting: indexWaiting,
 		byNumber:  func(o client.Object) []string { return decimal(o.(*v1beta1.Organization).Status.OrganizationID) },
@@ -212,8 +238,7 @@ func (r *Reconciler) setupOrganizations(ctx context.Context, mgr manager.Manager
 	if err != nil {
 		return err
 	}
-	k := r.organizations()
-	return k.controller(mgr).WatchesRawSource(l.source(byOrganization(k))).Complete(k)
+	return k.controller(mgr).WatchesRawSource(changes(l, k, byOrganization(k))).Complete(k)
 }
 
 // backoff doubles the pauses of one resource between its failures in a row.
@@ -222,15 +247,15 @@ func backoff() workqueue.TypedRateLimiter[ctrl.Request] {
 }
 
 func indexSecret(o client.Object) []string {
-	return []string{secretName(o.(*v1alpha1.WebhookEndpoint))}
+	return []string{secretName(o.(*v1beta1.WebhookEndpoint))}
 }
 
 func indexEndpoint(o client.Object) []string {
-	return decimal(o.(*v1alpha1.WebhookEndpoint).Status.EndpointID)
+	return decimal(o.(*v1beta1.WebhookEndpoint).Status.EndpointID)
 }
 
 func indexTenant(o client.Object) []string {
-	return []string{o.(*v1alpha1.WebhookEndpoint).Spec.Organization}
+	return []string{o.(*v1beta1.WebhookEndpoint).Spec.Organization}
 }
 
 func decimal(n int64) []string { return []string{strconv.FormatInt(n, 10)} }
@@ -245,8 +270,11 @@ func indexWaiting(o client.Object) []string {
 // change is a sign that what PostgreSQL holds may be another.
 type change struct {
 	everything   bool   // more signs may have been missed
+	namespace    string // the name of a namespace that is served now, or is no more
+	secret       string // with namespace: the name of a Secret there that changed
 	endpoint     string // the id of an endpoint that changed
 	organization string // the id of an organization that did
+	source       string // the id of a roster source that did, or one of whose runs did
 }
 
 // listener turns wake-ups, and PostgreSQL's returns, into changes while its operator leads.
@@ -258,7 +286,24 @@ type listener struct {
 	changes []chan<- event.TypedGenericEvent[change] // of each kind
 }
 
-// source gives a kind the changes, by the requests that they make.
+// changes gives a kind the changes, by the requests that they make. Those of one thing in PostgreSQL are the kind's to judge.
+func changes[T resource](l *listener, k *kind[T], requests func(context.Context, change) []ctrl.Request) source.Source {
+	return l.source(func(ctx context.Context, c change) []ctrl.Request {
+		switch {
+		case c.everything:
+			return k.requests(ctx)
+		case c.secret != "" && k.indexes[bySecret] == nil:
+			return nil
+		case c.secret != "":
+			return k.requests(ctx, client.InNamespace(c.namespace), client.MatchingFields{bySecret: c.secret})
+		case c.namespace != "":
+			return k.requests(ctx, client.InNamespace(c.namespace))
+		}
+		return requests(ctx, c)
+	})
+}
+
+// source gives the changes, by the requests that they make.
 func (l *listener) source(requests func(context.Context, change) []ctrl.Request) source.Source {
 	changes := make(chan event.TypedGenericEvent[change])
 	l.mu.Lock()
@@ -274,7 +319,7 @@ func (l *listener) Start(ctx context.Context) error {
 	defer running.Wait()
 	running.Go(func() { l.sweep(ctx) })
 	running.Go(func() { l.reconciler.Probe.Watch(ctx, func() { l.onReturn(ctx) }) })
-	l.reconciler.Webhooks.DB.Wakes.Subscribe(ctx, func(n wake.Notification) { l.onNotification(ctx, n) }, webhook.EndpointChannel, org.Channel)
+	l.reconciler.Webhooks.DB.Wakes.Subscribe(ctx, func(n wake.Notification) { l.onNotification(ctx, n) }, webhook.EndpointChannel, org.Channel, roster.SourceChannel)
 	return nil
 }
 
@@ -295,6 +340,8 @@ func (l *listener) onNotification(ctx context.Context, n wake.Notification) {
 		l.send(ctx, change{everything: true})
 	case n.Channel == webhook.EndpointChannel:
 		l.send(ctx, change{endpoint: n.Payload})
+	case n.Channel == roster.SourceChannel:
+		l.send(ctx, change{source: n.Payload})
 	default:
 		l.send(ctx, change{organization: n.Payload})
 	}

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // next implements visit.
@@ -16,19 +16,19 @@ func (v *endpointVisit) ready() condition { return readiness(v.endpoint) }
 
 // show implements visit.
 func (v *endpointVisit) show(to resource, set func(string, condition)) {
-	s := &to.(*v1alpha1.WebhookEndpoint).Status
+	s := &to.(*v1beta1.WebhookEndpoint).Status
 	s.Handled = v.handled
 	if v.secretRef != nil {
 		s.SecretRef = v.secretRef
 	}
 	if v.asked {
 		v.figuresOf(s)
-		set(v1alpha1.ConditionSwitchedOn, switchedOn(v.endpoint))
+		set(v1beta1.ConditionSwitchedOn, switchedOn(v.endpoint))
 	}
 }
 
 // figuresOf copies the endpoint's figures from PostgreSQL.
-func (v *endpointVisit) figuresOf(s *v1alpha1.WebhookEndpointStatus) {
+func (v *endpointVisit) figuresOf(s *v1beta1.WebhookEndpointStatus) {
 	e := v.endpoint
 	if e == nil {
 		e = &webhook.Endpoint{}
@@ -51,27 +51,27 @@ func stamp(t *time.Time) *metav1.Time {
 func readiness(e *webhook.Endpoint) condition {
 	switch {
 	case e.SwitchedOn:
-		return condition{metav1.ConditionTrue, v1alpha1.ReasonRegistered, "Events are posted to the URL.", false}
+		return condition{metav1.ConditionTrue, v1beta1.ReasonRegistered, "Events are posted to the URL.", false}
 	case offByOperator(e):
-		return condition{metav1.ConditionTrue, v1alpha1.ReasonSuspended, "The URL is registered; deliveries are suspended.", false}
+		return condition{metav1.ConditionTrue, v1beta1.ReasonSuspended, "The URL is registered; deliveries are suspended.", false}
 	}
-	return condition{metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff, "Switched off: " + e.SwitchedOffReason, true}
+	return condition{metav1.ConditionFalse, v1beta1.ReasonSwitchedOff, "Switched off: " + e.SwitchedOffReason, true}
 }
 
 func switchedOn(e *webhook.Endpoint) condition {
 	switch {
 	case e == nil:
-		return condition{metav1.ConditionFalse, v1alpha1.ReasonNotRegistered, "The URL is not registered.", false}
+		return condition{metav1.ConditionFalse, v1beta1.ReasonNotRegistered, "The URL is not registered.", false}
 	case e.SwitchedOn:
-		return condition{metav1.ConditionTrue, v1alpha1.ReasonRegistered, "Events are posted to the URL.", false}
+		return condition{metav1.ConditionTrue, v1beta1.ReasonRegistered, "Events are posted to the URL.", false}
 	case offByOperator(e):
-		return condition{metav1.ConditionFalse, v1alpha1.ReasonSuspended, e.SwitchedOffReason, false}
+		return condition{metav1.ConditionFalse, v1beta1.ReasonSuspended, e.SwitchedOffReason, false}
 	}
-	return condition{metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff, e.SwitchedOffReason, false}
+	return condition{metav1.ConditionFalse, v1beta1.ReasonSwitchedOff, e.SwitchedOffReason, false}
 }
 
 // quietEndpoint removes the figures that change with every attempt.
-func quietEndpoint(e *v1alpha1.WebhookEndpoint) {
+func quietEndpoint(e *v1beta1.WebhookEndpoint) {
 	s := &e.Status
 	s.ConsecutiveFailures, s.Backlog, s.LastSuccessTime, s.LastFailureTime = 0, 0, nil, nil
 }
@@ -79,11 +79,11 @@ func quietEndpoint(e *v1alpha1.WebhookEndpoint) {
 // endpointBecame is the Event for a URL that is Ready from now on.
 func endpointBecame(before string, ready metav1.Condition) occurrence {
 	switch {
-	case ready.Reason == v1alpha1.ReasonSuspended:
+	case ready.Reason == v1beta1.ReasonSuspended:
 		return occurrence{normal, "Suspended", ready.Message}
-	case before == v1alpha1.ReasonSwitchedOff:
+	case before == v1beta1.ReasonSwitchedOff:
 		return occurrence{normal, "TurnedOn", "The URL was turned on. Deliveries that were skipped can be recovered."}
-	case before == v1alpha1.ReasonSuspended:
+	case before == v1beta1.ReasonSuspended:
 		return occurrence{normal, "Resumed", "Deliveries go on. Those that were skipped can be recovered."}
 	}
 	return occurrence{normal, "Registered", ready.Message}

@@ -13,7 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // The reasons for which the operator switches a URL off. It turns on only URLs with such a
@@ -27,7 +27,7 @@ const (
 type endpointVisit struct {
 	*Reconciler
 	occurrences
-	object *v1alpha1.WebhookEndpoint
+	object *v1beta1.WebhookEndpoint
 
 	asked    bool // PostgreSQL has said whether there is an endpoint
 	endpoint *webhook.Endpoint
@@ -38,40 +38,40 @@ type endpointVisit struct {
 
 	secret    string
 	replaces  string // AnnotationReplaces of the Secret
-	secretRef *v1alpha1.SecretKeyRef
-	handled   v1alpha1.HandledTokens
+	secretRef *v1beta1.SecretKeyRef
+	handled   v1beta1.HandledTokens
 }
 
 // endpoints is the kind WebhookEndpoint.
-func (r *Reconciler) endpoints() *kind[*v1alpha1.WebhookEndpoint] {
-	return &kind[*v1alpha1.WebhookEndpoint]{
+func (r *Reconciler) endpoints() *kind[*v1beta1.WebhookEndpoint] {
+	return &kind[*v1beta1.WebhookEndpoint]{
 		Reconciler: r,
 		name:       "WebhookEndpoint",
 		stands:     "URL",
 		swept:      "removed",
-		finalizer:  v1alpha1.Finalizer,
-		empty:      func() *v1alpha1.WebhookEndpoint { return &v1alpha1.WebhookEndpoint{} },
-		list:       func() client.ObjectList { return &v1alpha1.WebhookEndpointList{} },
-		ours:       func(e *v1alpha1.WebhookEndpoint) bool { return e.Spec.ClassName == r.Class },
+		finalizer:  v1beta1.EndpointFinalizer,
+		empty:      func() *v1beta1.WebhookEndpoint { return &v1beta1.WebhookEndpoint{} },
+		list:       func() client.ObjectList { return &v1beta1.WebhookEndpointList{} },
+		ours:       func(e *v1beta1.WebhookEndpoint) bool { return e.Spec.ClassName == r.Class },
 		pending:    pending,
-		begin: func(e *v1alpha1.WebhookEndpoint) visit {
+		begin: func(e *v1beta1.WebhookEndpoint) visit {
 			return &endpointVisit{Reconciler: r, object: e, handled: e.Status.Handled}
 		},
-		remove: func(ctx context.Context, e *v1alpha1.WebhookEndpoint) error {
+		remove: func(ctx context.Context, e *v1beta1.WebhookEndpoint) error {
 			return r.endEndpoint(ctx, e)
 		},
-		id:     func(e *v1alpha1.WebhookEndpoint) int64 { return e.Status.EndpointID },
+		id:     func(e *v1beta1.WebhookEndpoint) int64 { return e.Status.EndpointID },
 		quiet:  quietEndpoint,
 		became: endpointBecame,
 	}
 }
 
 // pending says whether an annotation asks for something that has not been done.
-func pending(object *v1alpha1.WebhookEndpoint) bool {
+func pending(object *v1beta1.WebhookEndpoint) bool {
 	h := object.Status.Handled
-	return asks(object, v1alpha1.AnnotationRotateSecret, h.RotateSecret) ||
-		asks(object, v1alpha1.AnnotationTurnOn, h.TurnOn) ||
-		asks(object, v1alpha1.AnnotationSendTest, h.SendTest)
+	return asks(object, v1beta1.AnnotationRotateSecret, h.RotateSecret) ||
+		asks(object, v1beta1.AnnotationTurnOn, h.TurnOn) ||
+		asks(object, v1beta1.AnnotationSendTest, h.SendTest)
 }
 
 // asks says whether the annotation has a token other than the one handled last.
@@ -80,9 +80,12 @@ func asks(object client.Object, annotation, handled string) bool {
 	return token != "" && token != handled
 }
 
+// admits implements visit.
+func (v *endpointVisit) admits() []step { return []step{v.find, v.mayRegister} }
+
 // steps implements visit.
 func (v *endpointVisit) steps() []step {
-	return []step{v.find, v.mayRegister, v.belong, v.claim, v.ensureSecret, v.register, v.sign, v.turn, v.test, v.measure}
+	return []step{v.belong, v.claim, v.ensureSecret, v.register, v.sign, v.turn, v.test, v.measure}
 }
 
 func (v *endpointVisit) actor() audit.Actor { return v.actorOf(v.object) }
@@ -120,7 +123,7 @@ func (v *endpointVisit) mayRegister(ctx context.Context) error {
 	if err := v.switchOff(ctx, offForeign); err != nil {
 		return err
 	}
-	return refuse(v1alpha1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: %s",
+	return refuse(v1beta1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: %s",
 		v.object.Namespace, v.object.Spec.Organization, why)
 }
 
@@ -147,9 +150,9 @@ func (v *endpointVisit) claim(ctx context.Context) error {
 	case err != nil:
 		return err
 	case e.ManagedBy != "":
-		return waitFor(v1alpha1.ReasonURLInUse, "The organization already has this URL, kept by %s. It is registered here once that one lets it go.", e.ManagedBy)
+		return waitFor(v1beta1.ReasonURLInUse, "The organization already has this URL, kept by %s. It is registered here once that one lets it go.", e.ManagedBy)
 	case !v.object.Spec.Adopt:
-		return waitFor(v1alpha1.ReasonURLInUse, "The organization already has this URL. Take it over with spec.adopt: true, or delete it in the console.")
+		return waitFor(v1beta1.ReasonURLInUse, "The organization already has this URL. Take it over with spec.adopt: true, or delete it in the console.")
 	}
 	v.others = &e
 	return nil
@@ -201,7 +204,7 @@ func (v *endpointVisit) settings() (webhook.Settings, error) {
 	for i, e := range spec.Events {
 		events[i] = webhook.Type(e)
 	}
-	retained := spec.DeletionPolicy == v1alpha1.Retain
+	retained := spec.DeletionPolicy == v1beta1.Retain
 	zone := spec.TimeZone
 	if zone == "" {
 		zone = "UTC"
@@ -250,7 +253,7 @@ func (v *endpointVisit) overlap() time.Duration {
 
 // turn suspends and resumes a URL, and on request turns on one that was switched off.
 func (v *endpointVisit) turn(ctx context.Context) error {
-	asked := asks(v.object, v1alpha1.AnnotationTurnOn, v.handled.TurnOn) && !v.added
+	asked := asks(v.object, v1beta1.AnnotationTurnOn, v.handled.TurnOn) && !v.added
 	switch {
 	case v.object.Spec.Suspend:
 		if err := v.switchOff(ctx, offSuspended); err != nil {
@@ -263,7 +266,7 @@ func (v *endpointVisit) turn(ctx context.Context) error {
 		}
 		v.endpoint = &e
 	}
-	v.handled.TurnOn = v.object.Annotations[v1alpha1.AnnotationTurnOn]
+	v.handled.TurnOn = v.object.Annotations[v1beta1.AnnotationTurnOn]
 	return nil
 }
 
@@ -285,14 +288,14 @@ func (v *endpointVisit) switchOff(ctx context.Context, reason string) error {
 
 // test sends a ping on request.
 func (v *endpointVisit) test(ctx context.Context) error {
-	if asks(v.object, v1alpha1.AnnotationSendTest, v.handled.SendTest) {
+	if asks(v.object, v1beta1.AnnotationSendTest, v.handled.SendTest) {
 		delivery, err := v.Webhooks.SendTest(ctx, v.actor(), v.org, v.endpoint.ID, v.Clock())
 		if err != nil {
 			return err
 		}
 		v.note(normal, "TestSent", fmt.Sprintf("A ping is on its way (%s).", delivery))
 	}
-	v.handled.SendTest = v.object.Annotations[v1alpha1.AnnotationSendTest]
+	v.handled.SendTest = v.object.Annotations[v1beta1.AnnotationSendTest]
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,7 @@ func (u *Uninstall) Run(ctx context.Context) {
 	releaseAll(ctx, u, u.endpoints(), namespaces)
 	releaseAll(ctx, u, u.apiKeys(), namespaces)
 	releaseAll(ctx, u, u.replays(), namespaces)
+	releaseAll(ctx, u, u.rosterSources(), namespaces)
 	if u.Organizations {
 		k := u.organizations()
 		remove := k.remove
@@ -55,6 +57,29 @@ func (u *Uninstall) Run(ctx context.Context) {
 		}
 		releaseAll(ctx, u, k, []string{metav1.NamespaceAll})
 	}
+	if u.NamespaceRole != "" {
+		u.unbindAll(ctx)
+	}
+}
+
+// unbindAll deletes the RoleBindings that operators of selected namespaces have made for themselves.
+func (u *Uninstall) unbindAll(ctx context.Context) {
+	var bindings rbacv1.RoleBindingList
+	if err := u.Live.List(ctx, &bindings, client.MatchingFields{metav1.ObjectNameField: u.NamespaceRole}); err != nil {
+		u.say("The RoleBindings %s of the namespaces cannot be listed, and stay: %v", u.NamespaceRole, err)
+	}
+	gone := 0
+	for _, b := range bindings.Items {
+		if !bound(&b) {
+			continue
+		}
+		if err := u.Client.Delete(ctx, &b); client.IgnoreNotFound(err) != nil {
+			u.say("The RoleBinding %s of the namespace %s stays: %v", b.Name, b.Namespace, err)
+			continue
+		}
+		gone++
+	}
+	u.say("%d RoleBindings %s are deleted.", gone, u.NamespaceRole)
 }
 
 // released counts what became of the resources of a kind.

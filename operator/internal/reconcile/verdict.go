@@ -13,7 +13,6 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
@@ -69,7 +68,7 @@ func judge(err error) verdict {
 	case errors.As(err, &refused):
 		return verdict{refusal: refused}
 	case away(err), fault.KindOf(err) == fault.Unavailable:
-		return verdict{refusal: &refusal{reason: v1alpha1.ReasonDatabaseUnavailable, waits: true,
+		return verdict{refusal: &refusal{reason: v1beta1.ReasonDatabaseUnavailable, waits: true,
 			message: "PostgreSQL does not answer; the operator tries again by itself."}, retry: err}
 	case passes(err):
 		return verdict{retry: err}
@@ -92,7 +91,7 @@ func judge(err error) verdict {
 
 // failed is the verdict on an error that nothing here expects: it is shown, and tried again.
 func failed(err error) verdict {
-	return verdict{refusal: &refusal{reason: v1alpha1.ReasonReconcileError, waits: true, message: explain(err)}, retry: err}
+	return verdict{refusal: &refusal{reason: v1beta1.ReasonReconcileError, waits: true, message: explain(err)}, retry: err}
 }
 
 // passes says whether err is that of an old copy of a resource, of an API server that does not answer, or of an
@@ -121,9 +120,10 @@ func explain(err error) string {
 
 // conflicts are the states in which what spec says cannot be. Each ends when something else changes.
 var conflicts = map[string]string{
-	"url_limit":            v1alpha1.ReasonURLLimitReached,
-	"url_exists":           v1alpha1.ReasonURLInUse,
+	"url_limit":            v1beta1.ReasonURLLimitReached,
+	"url_exists":           v1beta1.ReasonURLInUse,
 	"organization_managed": v1beta1.ReasonSlugInUse,
+	"source_managed":       v1beta1.ReasonSourceInUse,
 	"last_owner":           v1beta1.ReasonLastOwner,
 	"break_glass":          v1beta1.ReasonLastOwner,
 	"switched_off":         v1beta1.ReasonURLSwitchedOff,
@@ -133,25 +133,26 @@ var conflicts = map[string]string{
 func invalidReason(f *fault.Error) string {
 	switch {
 	case f.Code == "address_not_public":
-		return v1alpha1.ReasonAddressRefused
+		return v1beta1.ReasonAddressRefused
 	case f.Field == "signing_secret":
-		return v1alpha1.ReasonSecretInvalid
+		return v1beta1.ReasonSecretInvalid
 	}
-	return v1alpha1.ReasonInvalidSpec
+	return v1beta1.ReasonInvalidSpec
 }
 
 // waitsForOthers are the reasons that end when another URL or organization changes.
 // PostgreSQL's notifications do not say which resources that concerns.
 var waitsForOthers = map[string]bool{
-	v1alpha1.ReasonURLLimitReached:      true,
-	v1alpha1.ReasonURLInUse:             true,
-	v1alpha1.ReasonOrganizationNotFound: true,
-	v1beta1.ReasonSlugInUse:             true,
-	v1beta1.ReasonLastOwner:             true,
-	v1beta1.ReasonSandboxNotFound:       true,
-	v1beta1.ReasonEndpointNotFound:      true,
-	v1beta1.ReasonURLSwitchedOff:        true,
-	v1beta1.ReasonReplayRunning:         true,
+	v1beta1.ReasonURLLimitReached:      true,
+	v1beta1.ReasonURLInUse:             true,
+	v1beta1.ReasonOrganizationNotFound: true,
+	v1beta1.ReasonSlugInUse:            true,
+	v1beta1.ReasonSourceInUse:          true,
+	v1beta1.ReasonLastOwner:            true,
+	v1beta1.ReasonSandboxNotFound:      true,
+	v1beta1.ReasonEndpointNotFound:     true,
+	v1beta1.ReasonURLSwitchedOff:       true,
+	v1beta1.ReasonReplayRunning:        true,
 }
 
 // recheck bounds how long a refused resource waits when a notification was missed.

@@ -18,7 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 func TestEveryKindOfFaultHasAVerdict(t *testing.T) {
@@ -26,14 +26,14 @@ func TestEveryKindOfFaultHasAVerdict(t *testing.T) {
 		reason  string
 		retried bool
 	}{
-		fault.Internal:        {v1alpha1.ReasonReconcileError, true},
-		fault.Invalid:         {v1alpha1.ReasonInvalidSpec, false},
-		fault.Unauthenticated: {v1alpha1.ReasonReconcileError, true},
-		fault.Forbidden:       {v1alpha1.ReasonReconcileError, true},
+		fault.Internal:        {v1beta1.ReasonReconcileError, true},
+		fault.Invalid:         {v1beta1.ReasonInvalidSpec, false},
+		fault.Unauthenticated: {v1beta1.ReasonReconcileError, true},
+		fault.Forbidden:       {v1beta1.ReasonReconcileError, true},
 		fault.NotFound:        {"", true},
-		fault.Conflict:        {v1alpha1.ReasonReconcileError, true},
-		fault.TooLarge:        {v1alpha1.ReasonReconcileError, true},
-		fault.Unavailable:     {v1alpha1.ReasonDatabaseUnavailable, true},
+		fault.Conflict:        {v1beta1.ReasonReconcileError, true},
+		fault.TooLarge:        {v1beta1.ReasonReconcileError, true},
+		fault.Unavailable:     {v1beta1.ReasonDatabaseUnavailable, true},
 	}
 	for _, kind := range fault.Kinds() {
 		w, known := want[kind]
@@ -46,20 +46,20 @@ func TestEveryKindOfFaultHasAVerdict(t *testing.T) {
 
 func TestFaultsThatHaveAReason(t *testing.T) {
 	wantVerdict(t, "nothing", nil, "", false)
-	wantVerdict(t, "no fault", errors.New("surprise"), v1alpha1.ReasonReconcileError, true)
+	wantVerdict(t, "no fault", errors.New("surprise"), v1beta1.ReasonReconcileError, true)
 	secrets := schema.GroupResource{Resource: "secrets"}
-	wantVerdict(t, "quota, admission, RBAC", apierrors.NewForbidden(secrets, "x", errors.New("exceeded quota")), v1alpha1.ReasonReconcileError, true)
-	wantVerdict(t, "an admission webhook that fails", apierrors.NewInternalError(errors.New("failed calling webhook")), v1alpha1.ReasonReconcileError, true)
+	wantVerdict(t, "quota, admission, RBAC", apierrors.NewForbidden(secrets, "x", errors.New("exceeded quota")), v1beta1.ReasonReconcileError, true)
+	wantVerdict(t, "an admission webhook that fails", apierrors.NewInternalError(errors.New("failed calling webhook")), v1beta1.ReasonReconcileError, true)
 	wantVerdict(t, "an old copy", apierrors.NewConflict(secrets, "x", nil), "", true)
 	wantVerdict(t, "an API server that is away", &url.Error{Op: "Get", URL: "https://kubernetes", Err: errors.New("refused")}, "", true)
 	wantVerdict(t, "an API server that is busy", apierrors.NewTooManyRequests("later", 1), "", true)
 	wantVerdict(t, "the operator ends", context.Canceled, "", true)
-	wantVerdict(t, "away", &pgconn.PgError{Code: "57P01"}, v1alpha1.ReasonDatabaseUnavailable, true)
-	wantVerdict(t, "limit", fault.New(fault.Conflict, "url_limit", "ten"), v1alpha1.ReasonURLLimitReached, false)
-	wantVerdict(t, "taken", fault.New(fault.Conflict, "url_exists", "there"), v1alpha1.ReasonURLInUse, false)
-	wantVerdict(t, "private", fault.Field("url", "address_not_public", "no"), v1alpha1.ReasonAddressRefused, false)
-	wantVerdict(t, "secret", fault.Field("signing_secret", "invalid_secret", "no"), v1alpha1.ReasonSecretInvalid, false)
-	wantVerdict(t, "step", refuse(v1alpha1.ReasonSecretNotFound, "none"), v1alpha1.ReasonSecretNotFound, false)
+	wantVerdict(t, "away", &pgconn.PgError{Code: "57P01"}, v1beta1.ReasonDatabaseUnavailable, true)
+	wantVerdict(t, "limit", fault.New(fault.Conflict, "url_limit", "ten"), v1beta1.ReasonURLLimitReached, false)
+	wantVerdict(t, "taken", fault.New(fault.Conflict, "url_exists", "there"), v1beta1.ReasonURLInUse, false)
+	wantVerdict(t, "private", fault.Field("url", "address_not_public", "no"), v1beta1.ReasonAddressRefused, false)
+	wantVerdict(t, "secret", fault.Field("signing_secret", "invalid_secret", "no"), v1beta1.ReasonSecretInvalid, false)
+	wantVerdict(t, "step", refuse(v1beta1.ReasonSecretNotFound, "none"), v1beta1.ReasonSecretNotFound, false)
 }
 
 func TestErrorsAreExplained(t *testing.T) {
@@ -118,7 +118,7 @@ func TestTransitionsThatAreTold(t *testing.T) {
 	on := &webhook.Endpoint{SwitchedOn: true}
 	off := &webhook.Endpoint{SwitchedOffReason: "50 failed attempts in a row."}
 	suspended := &webhook.Endpoint{SwitchedOffReason: offSuspended}
-	limit := &refusal{reason: v1alpha1.ReasonURLLimitReached, message: "ten"}
+	limit := &refusal{reason: v1beta1.ReasonURLLimitReached, message: "ten"}
 	of := func(e *webhook.Endpoint, refused *refusal) []metav1.Condition {
 		var c condition
 		if refused != nil {
@@ -126,7 +126,7 @@ func TestTransitionsThatAreTold(t *testing.T) {
 		} else {
 			c = readiness(e)
 		}
-		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: c.status, Reason: c.reason, Message: c.message}}
+		return []metav1.Condition{{Type: v1beta1.ConditionReady, Status: c.status, Reason: c.reason, Message: c.message}}
 	}
 	var none []metav1.Condition
 	endpoints := new(Reconciler).endpoints()

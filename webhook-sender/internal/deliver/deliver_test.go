@@ -50,15 +50,12 @@ type house struct {
 	org      id.Organization
 }
 
-func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
+func newHouse(t *testing.T, policy *egress.Policy) *house {
 	t.Helper()
 	box := sealtest.New(t)
 	h := &house{db: pgtest.New(t)}
 	h.webhooks = webhook.Service{DB: h.db, Box: box, Policy: loopback}
-	dispatcher, err := deliver.NewDispatcher(policy, caFile, clock.System)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dispatcher := deliver.NewDispatcher(policy, clock.System)
 	t.Cleanup(dispatcher.Close)
 	log := slog.New(slog.DiscardHandler)
 	db := pgtest.OpenAs(t, h.db, "webhook-sender")
@@ -70,8 +67,18 @@ func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
 	return h
 }
 
-var loopback = egress.New(egress.Config{AllowHTTP: true,
-	AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+var (
+	loopback = egress.New(local)
+	local    = egress.Config{AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+)
+
+// trusting is loopback with the authorities of a file.
+func trusting(t *testing.T, file string) *egress.Policy {
+	t.Helper()
+	c := local
+	check.NoError(check.Now(t), c.CAFile.UnmarshalText([]byte(file)), "%s", file)
+	return egress.New(c)
+}
 
 func (h *house) addURL(t *testing.T, url string) (webhook.Endpoint, string) {
 	t.Helper()
@@ -188,7 +195,7 @@ func TestASignedEventArrivesOverHTTPS(t *testing.T) {
 	var in inbox
 	server := httptest.NewTLSServer(&in)
 	defer server.Close()
-	h := newHouse(t, loopback, caFile(t, server))
+	h := newHouse(t, trusting(t, caFile(t, server)))
 	_, secret := h.addURL(t, server.URL+"/hook")
 	h.record(t, 1)
 	leases := h.lease(t, time.Second)
@@ -283,7 +290,7 @@ func TestWhatReceiversDoWrong(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(reading(c.receive))
 			t.Cleanup(server.Close)
-			h := newHouse(t, loopback, "")
+			h := newHouse(t, loopback)
 			h.addURL(t, server.URL)
 			h.record(t, 1)
 			h.handle(t, h.lease(t, time.Second))
@@ -318,7 +325,7 @@ func TestAnIdleConnectionThatTheReceiverEndsCostsNothing(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	h.addURL(t, server.URL)
 	for range 2 {
 		h.record(t, 1)
@@ -357,7 +364,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		"private at dial time": {plain.URL, "address_not_public", egress.New(egress.Config{AllowHTTP: true})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, c.policy, "")
+			h := newHouse(t, c.policy)
 			h.addURL(t, c.url)
 			h.record(t, 1)
 			h.handle(t, h.lease(t, time.Second))
@@ -387,7 +394,7 @@ func TestALeaseThatIsAlmostOverIsRenewedBeforeTheAttempt(t *testing.T) {
 		left = time.Until(until)
 	}))
 	defer server.Close()
-	h = newHouse(t, loopback, "")
+	h = newHouse(t, loopback)
 	h.addURL(t, server.URL)
 	h.record(t, 1)
 	leases := h.lease(t, time.Second)
@@ -408,7 +415,7 @@ func TestOutcomesOfASenderThatIsStoppedAreNotTheReceiversFault(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	h.addURL(t, server.URL)
 	h.record(t, 1)
 	leases := h.lease(t, time.Second)

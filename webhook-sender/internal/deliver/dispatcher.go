@@ -6,13 +6,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
-	"os"
 	"strconv"
 	"time"
 
@@ -40,16 +37,10 @@ type Dispatcher struct {
 	proxied bool
 }
 
-// NewDispatcher makes the client. caFile names a PEM file with roots to trust beside the
-// system's; "" for none.
-func NewDispatcher(policy *egress.Policy, caFile string, now clock.Clock) (*Dispatcher, error) {
-	roots, err := trusted(caFile)
-	if err != nil {
-		return nil, err
-	}
+// NewDispatcher makes the client.
+func NewDispatcher(policy *egress.Policy, now clock.Clock) *Dispatcher {
 	transport := policy.Transport(attemptLimit)
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
-		ClientSessionCache: tls.NewLRUClientSessionCache(1024)}
+	transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1024)
 	transport.MaxIdleConns = 4096
 	// An organization's URLs often share a host.
 	transport.MaxIdleConnsPerHost = webhook.MaxEndpoints * webhook.MaxAllowance
@@ -57,25 +48,7 @@ func NewDispatcher(policy *egress.Policy, caFile string, now clock.Clock) (*Disp
 	transport.DisableCompression = true
 	transport.MaxResponseHeaderBytes = 32 << 10
 	return &Dispatcher{clock: now, proxied: policy.Proxied(), client: &http.Client{Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
-}
-
-func trusted(caFile string) (*x509.CertPool, error) {
-	if caFile == "" {
-		return nil, nil //nolint:nilnil // nil is crypto/tls's own word for the system's roots
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, fmt.Errorf("WEBHOOK_CA_FILE: %w", err)
-	}
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("WEBHOOK_CA_FILE: %s holds no certificate", caFile)
-	}
-	return roots, nil
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // message is one request, ready to be signed and sent.

@@ -42,7 +42,7 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 	var in inbox
 	server := httptest.NewTLSServer(&in)
 	defer server.Close()
-	h := newHouse(t, loopback, caFile(t, server))
+	h := newHouse(t, trusting(t, caFile(t, server)))
 	_, secret := h.addURL(t, server.URL+"/hook")
 	h.record(t, 1)
 	h.handle(t, h.lease(t, time.Second))
@@ -128,7 +128,7 @@ func TestARotationWithAnOverlapLosesNothing(t *testing.T) {
 	var in inbox
 	server := httptest.NewServer(&in)
 	defer server.Close()
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	e, before := h.addURL(t, server.URL)
 	_, after, err := h.webhooks.Rotate(t.Context(), audit.Platform, h.org, e.ID, "", time.Hour, time.Now())
 	check.NoError(check.Now(t), err, "rotating")
@@ -148,7 +148,7 @@ func TestARotationWithAnOverlapLosesNothing(t *testing.T) {
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer refusing.Close()
 	for overlap, status := range map[time.Duration]string{time.Hour: "waiting", 0: "declined"} {
-		h := newHouse(t, loopback, "")
+		h := newHouse(t, loopback)
 		e, _ := h.addURL(t, refusing.URL)
 		_, _, err := h.webhooks.Rotate(t.Context(), audit.Platform, h.org, e.ID, "", overlap, time.Now())
 		check.NoError(check.Now(t), err, "rotating")
@@ -166,7 +166,7 @@ func TestTheVerifyPackageTakesARealDelivery(t *testing.T) {
 		verify.Handler(verify.NewMemory(10), func(e verify.Event) error { taken = append(taken, e); return nil }, secrets...).ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	_, secret := h.addURL(t, server.URL)
 	secrets = []string{secret}
 	h.record(t, 1)

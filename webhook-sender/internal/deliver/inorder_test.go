@@ -57,7 +57,7 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 			t.Cleanup(server.Close)
 			elsewhere := httptest.NewServer(&other)
 			t.Cleanup(elsewhere.Close)
-			h := newHouse(t, loopback, "")
+			h := newHouse(t, loopback)
 			var later atomic.Int64
 			h.handler.Clock = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 			e, before := h.addURL(t, server.URL)

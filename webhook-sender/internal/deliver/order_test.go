@@ -74,7 +74,7 @@ func TestFirstAttemptsOfAStudentAreMadeOneAfterTheOther(t *testing.T) {
 	in := &arrivals{under: map[int64]int{}, order: map[int64][]int64{}}
 	server := httptest.NewServer(in)
 	t.Cleanup(server.Close)
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	h.addURL(t, server.URL)
 	_, err := h.db.Exec(t.Context(), `UPDATE webhook_health SET allowance = 256`)
 	check.NoError(check.Now(t), err, "%v", err)
@@ -98,7 +98,7 @@ func TestFirstAttemptsOfAStudentAreMadeOneAfterTheOther(t *testing.T) {
 // A slow receiver gets no attempt for which the lease has no time left: what follows is given back.
 func TestWhatALeaseHasNoTimeForIsGivenBack(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	var later atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		later.Store(int64(9 * time.Second)) // this long it takes to answer
@@ -125,7 +125,7 @@ func TestAnAttemptIsRecordedWhileOthersAreUnderWay(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	h.addURL(t, server.URL)
 	h.recordRounds(t, 4, 1)
 	leases := h.lease(t, time.Second)
@@ -151,7 +151,7 @@ func TestAnAttemptIsRecordedWhileOthersAreUnderWay(t *testing.T) {
 // A panic in one attempt is that task's error, and the program goes on.
 func TestAPanicEndsNothingElse(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	h.addURL(t, "http://127.0.0.1:9999/")
 	h.recordRounds(t, 2, 1)
 	h.handler.Dispatcher = nil

@@ -30,7 +30,7 @@ func TestWhatAProxyDoesIsNotTakenForTheReceivers(t *testing.T) {
 			if err := policy.Through(c.proxy); err != nil {
 				t.Fatal(err)
 			}
-			h := newHouse(t, policy, "")
+			h := newHouse(t, policy)
 			e, _ := h.addURL(t, "https://hooks.north-institute.org/")
 			h.record(t, 1)
 			h.handle(t, h.lease(t, time.Second))

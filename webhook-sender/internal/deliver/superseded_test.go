@@ -43,7 +43,7 @@ func TestAnOlderResultIsNotSentAfterANewerOneWasAccepted(t *testing.T) {
 		}
 		return n
 	}
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	endpoint, _ := h.addURL(t, server.URL)
 	mark := func(user id.User, result string, score int) {
 		t.Helper()

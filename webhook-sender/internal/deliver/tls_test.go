@@ -97,7 +97,7 @@ func TestEveryTLSMistakeIsNamedAndExplained(t *testing.T) {
 			server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 			server.StartTLS()
 			defer server.Close()
-			h := newHouse(t, loopback, trusted.file)
+			h := newHouse(t, trusting(t, trusted.file))
 			h.addURL(t, server.URL)
 			h.record(t, 1)
 			h.handle(t, h.lease(t, time.Second))

@@ -24,7 +24,7 @@ func TestATraceGoesFromTheCallToTheReceiver(t *testing.T) { // not parallel: the
 	var in inbox
 	server := httptest.NewServer(&in)
 	defer server.Close()
-	h := newHouse(t, loopback, "")
+	h := newHouse(t, loopback)
 	h.addURL(t, server.URL)
 
 	const dispatcher = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
@@ -27,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
+	"github.com/registrar-dev/registrar/webhook-sender/internal/advantage"
 )
 
 var local = egress.New(egress.Config{AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
@@ -65,7 +67,7 @@ func (h *house) advance(d time.Duration) {
 }
 
 func (h *house) sender(policy *egress.Policy) *Sender {
-	s := New(h.Database, h.box, policy, h.clock, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s := New(h.Database, advantage.New(policy, lms.Keys{DB: h.Database, Box: h.box}, h.clock), h.clock, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	s.Poll = 5 * time.Millisecond
 	return s
 }
@@ -83,6 +85,17 @@ func (h *house) mark(t *testing.T, item id.Item, points int64) {
 		return b.Send(t.Context(), tx)
 	})
 	check.NoError(check.Now(t), err, "marking")
+}
+
+// due is what the metrics say of it.
+func (h *house) due(t *testing.T) string {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&Backlog{DB: h.Database, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
+	found, err := registry.Gather()
+	check.NoError(check.Now(t), err, "gathering")
+	check.Equal(check.Now(t), "metrics", len(found), 2, "")
+	return fmt.Sprint(found[0].Metric[0].Gauge.GetValue(), " for ", time.Duration(found[1].Metric[0].Gauge.GetValue()*float64(time.Second)))
 }
 
 // school is an LMS that keeps the marks it is sent, going by their times.
@@ -228,14 +241,18 @@ func TestMarksGoBack(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 20)
 	l := h.school(t, "canvas", 1)
+	h.mark(t, 1, 70)
+	h.advance(time.Hour)
+	check.Equal(t, "what is due", h.due(t), "20 for 1h0m0s", "")
 	run(t, h.sender(local))
+	await(t, "all marks", func() bool { return l.taken("70 of 100") == 20 })
 	h.mark(t, 2, 10) // other work
 	h.mark(t, 1, 80)
 	await(t, "all marks", func() bool { return l.taken("80 of 100") == 20 })
 	h.mark(t, 1, 90) // within the same instant, by our clock
 	await(t, "all marks, again", func() bool { return l.taken("90 of 100") == 20 })
 	await(t, "nothing is due", func() bool { return h.Count("lms_marks WHERE due_at IS NOT NULL OR in_hand") == 0 })
-	check.Equal(t, "marks that were sent", h.Count("lms_marks WHERE sent_version = version AND version = 2"), 20, "")
+	check.Equal(t, "marks that were sent", h.Count("lms_marks WHERE sent_version = version AND version = 3"), 20, "")
 	check.True(t, "tokens are kept", l.tokens <= 8, "%d", l.tokens)
 	for what, n := range l.posts {
 		check.Equal(t, what, n, 1, "posts")
@@ -261,6 +278,7 @@ func TestAnLMSThatIsAway(t *testing.T) {
 	marks, err := lms.Marks(t.Context(), h.Database, h.org, l.r.ID)
 	check.NoError(check.Now(t), err, "the marks")
 	check.Equal(t, "state", marks[0].State(), "given up", "")
+	check.Equal(t, "what is due", h.due(t), "0 for 0s", "")
 	check.Equal(t, "attempts", len(marks[0].Attempts), 12, "")
 	check.Equal(t, "cause", marks[0].Attempts[0].Cause, "The LMS answered 503: away for <maintenance>.", "")
 	l.answer(0)

@@ -10,10 +10,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
-	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/webhook-sender/internal/advantage"
 )
 
 // Sender sends the marks that are due, until its context ends. Any number of them share the work.
@@ -23,7 +22,7 @@ type Sender struct {
 	Log   *slog.Logger
 	Poll  time.Duration // between two looks for what is due; 0 is 1 s
 
-	client *client
+	client *advantage.Client
 
 	mu     sync.Mutex
 	inHand map[owner]int
@@ -36,11 +35,11 @@ type owner struct {
 }
 
 // lease is longer than the two calls of an attempt can take.
-const lease = 2*timeout + 20*time.Second
+const lease = 2*advantage.Timeout + 20*time.Second
 
-// New makes a Sender that calls LMSes as policy lets it.
-func New(db *pg.DB, box *seal.Box, policy *egress.Policy, now clock.Clock, log *slog.Logger) *Sender {
-	return &Sender{DB: db, Clock: now, Log: log, client: newClient(policy, lms.Keys{DB: db, Box: box}, now),
+// New makes a Sender.
+func New(db *pg.DB, client *advantage.Client, now clock.Clock, log *slog.Logger) *Sender {
+	return &Sender{DB: db, Clock: now, Log: log, client: client,
 		inHand: map[owner]int{}, freed: make(chan struct{}, 1)}
 }
 
@@ -110,13 +109,13 @@ func (s *Sender) count(o owner, n int) {
 
 // attempt sends one mark, and records the attempt. An error of our own leaves the mark to be handed out again.
 func (s *Sender) attempt(ctx context.Context, m lms.Mark) {
-	status, err := s.client.send(ctx, m)
+	status, err := s.send(ctx, m)
 	at := s.Clock()
 	a, next := lms.MarkAttempt{At: at, Status: status}, time.Time{}
-	var t *trouble
+	var t *advantage.Trouble
 	switch {
 	case errors.As(err, &t):
-		a.Status, a.Cause = t.status, t.cause
+		a.Status, a.Cause = t.Status, t.Cause
 		if pause, more := webhook.Pause(m.Tries + 1); more {
 			next = at.Add(pause)
 		}

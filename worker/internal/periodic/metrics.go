@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -26,6 +27,8 @@ var (
 		"Roster runs that a guard holds until a person approves or discards them.", nil, nil)
 	heldAge = prometheus.NewDesc("registrar_roster_oldest_held_seconds",
 		"How long the oldest held roster run has waited; 0 where none does.", nil, nil)
+	lmsFailing = prometheus.NewDesc("registrar_lms_rosters_failing",
+		"Courses of LMSes whose people could not be pulled as a roster, however often it was tried.", nil, nil)
 	plansDue = prometheus.NewDesc("registrar_plans_due",
 		"Test plans whose next decision is due.", nil, nil)
 	plansAge = prometheus.NewDesc("registrar_plans_oldest_due_seconds",
@@ -38,7 +41,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (l *Late) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{heldDesc, heldAge, plansDue, plansAge, plansFailing, epochsBegun} {
+	for _, d := range []*prometheus.Desc{heldDesc, heldAge, lmsFailing, plansDue, plansAge, plansFailing, epochsBegun} {
 		out <- d
 	}
 }
@@ -53,6 +56,11 @@ func (l *Late) Collect(out chan<- prometheus.Metric) {
 		gauge(heldAge, runs.Oldest.Seconds())
 	} else {
 		l.Log.WarnContext(ctx, "the held roster runs could not be counted", "error", err)
+	}
+	if failing, err := lms.FailingPulls(ctx, l.DB); err == nil {
+		gauge(lmsFailing, float64(failing))
+	} else {
+		l.Log.WarnContext(ctx, "the failing rosters of LMSes could not be counted", "error", err)
 	}
 	if plans, err := plan.Measure(ctx, l.DB, l.Clock()); err == nil {
 		gauge(plansDue, float64(plans.Due))

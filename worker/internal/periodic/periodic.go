@@ -68,6 +68,9 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 			}
 			return lti.DropUsedNonces(ctx, db, now)
 		}},
+		{Name: "scheduling the rosters of LMSes", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
+			return lms.SchedulePulls(ctx, db, lastNight(now, zone), now)
+		}},
 		{Name: "dropping expired activity", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
 			return activity.DropExpired(ctx, db, now)
 		}},
@@ -112,6 +115,19 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 			return err
 		}},
 	}
+}
+
+// nightHour is when rosters of LMSes begin to be pulled.
+const nightHour = 1
+
+// lastNight is when the last night began, in the platform's zone.
+func lastNight(now time.Time, zone *time.Location) time.Time {
+	today := now.In(zone)
+	night := time.Date(today.Year(), today.Month(), today.Day(), nightHour, 0, 0, 0, zone)
+	if night.After(now) {
+		night = time.Date(today.Year(), today.Month(), today.Day()-1, nightHour, 0, 0, 0, zone)
+	}
+	return night
 }
 
 // Plans is the daily pass over test plans, each at the start of the day in its own zone. It

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -42,7 +43,14 @@ func WriteChanges(ctx context.Context, q pg.Querier, run id.RosterRun, action ro
 
 // WriteClassChanges writes the run's changes of classes as CSV, with formulas as WriteIssues has them.
 func WriteClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Writer) error {
-	header := []string{"action", "class_external_id", "class_name", "before_class_name", "person_external_id"}
+	header := []string{"action", "class_external_id", "class_name", "before_class_name", "person_external_id",
+		"start_date", "end_date", "before_start_date", "before_end_date"}
+	day := func(d clock.Date) string {
+		if d.IsZero() {
+			return ""
+		}
+		return d.String()
+	}
 	return export(w, header, func(after int64) ([]roster.ClassChange, int64, error) {
 		group, err := NextClassChanges(ctx, q, run, after, exportGroup)
 		if len(group) > 0 {
@@ -50,7 +58,8 @@ func WriteClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, w *c
 		}
 		return group, after, err
 	}, func(c roster.ClassChange) []string {
-		return []string{string(c.Action), c.Class, c.Name, c.Before, c.Person}
+		return []string{string(c.Action), c.Class, c.Name, c.Before, c.Person,
+			day(c.StartDate), day(c.EndDate), day(c.BeforeStartDate), day(c.BeforeEndDate)}
 	})
 }
 

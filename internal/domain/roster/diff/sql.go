@@ -92,11 +92,35 @@ func AddClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, change
 	if len(changes) == 0 {
 		return nil
 	}
-	_, err := q.CopyFrom(ctx, pgx.Identifier{"roster_class_changes"},
-		[]string{"run_id", "n", "action", "class_external_id", "name", "before_name", "person_external_id"},
+	columns := []string{
+		"run_id",
+		"n",
+		"action",
+		"class_external_id",
+		"name",
+		"before_name",
+		"start_date",
+		"end_date",
+		"before_start_date",
+		"before_end_date",
+		"person_external_id",
+	}
+	_, err := q.CopyFrom(ctx, pgx.Identifier{"roster_class_changes"}, columns,
 		pgx.CopyFromSlice(len(changes), func(i int) ([]any, error) {
 			c := &changes[i]
-			return []any{int64(run), c.N, string(c.Action), c.Class, c.Name, c.Before, c.Person}, nil
+			return []any{
+				int64(run),
+				c.N,
+				string(c.Action),
+				c.Class,
+				c.Name,
+				c.Before,
+				c.StartDate,
+				c.EndDate,
+				c.BeforeStartDate,
+				c.BeforeEndDate,
+				c.Person,
+			}, nil
 		}))
 	return err
 }
@@ -226,6 +250,10 @@ const selectClassChange = `
 		class_external_id AS class,
 		name,
 		before_name AS before,
+		start_date,
+		end_date,
+		before_start_date,
+		before_end_date,
 		person_external_id AS person
 	FROM roster_class_changes
 	WHERE run_id = $1 `

@@ -2,6 +2,7 @@ package rostertest
 
 import (
 	"archive/zip"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,7 +17,8 @@ const (
 	Classes11    = "sourcedId,status,dateLastModified,title,grades,courseSourcedId,classCode,classType,location,schoolSourcedId,termSourcedIds,subjects,subjectCodes,periods\n"
 	Enrollments  = "sourcedId,status,dateLastModified,classSourcedId,schoolSourcedId,userSourcedId,role,primary,beginDate,endDate\n"
 	orgs         = "sourcedId,status,dateLastModified,name,type,identifier,parentSourcedId\nd1,,,North District,district,,\ns1,,,North School,school,,d1\ns2,,,South School,school,,d1\n"
-	sessions     = "sourcedId,status,dateLastModified,title,type,startDate,endDate,parentSourcedId,schoolYear\nt1,,,Fall,term,2026-08-01,2026-12-20,,2027\n"
+	sessions     = "sourcedId,status,dateLastModified,title,type,startDate,endDate,parentSourcedId,schoolYear\n"
+	fall         = "t1,,,Fall,term,2026-08-01,2026-12-20,y1,2027\n"
 	demographics = "sourcedId,status,dateLastModified,birthDate,sex\nu1,,,2012-04-02,female\n"
 )
 
@@ -49,6 +51,16 @@ func oneRoster(version, files string, more ...string) []byte {
 	return Archive(append([]string{"manifest.csv", Manifest(version, strings.Split(files, ", ")...)}, more...)...)
 }
 
+// ofTerms are a class of each list of terms and academicSessions.csv with the rows, which the manifest calls what it is told.
+func ofTerms(said, rows string, terms ...string) []byte {
+	classes := Classes11
+	for i, list := range terms {
+		classes += fmt.Sprintf("c%d,,,Math,05,k1,CODE-1,scheduled,Room 1,s1,%s,,,1\n", i+1, list)
+	}
+	return oneRoster("1.1", "users bulk, classes bulk, "+said, "users.csv", Users11+user11("u1", "", "true", "student", "ana", "ana@institute.org"),
+		"classes.csv", classes, "academicSessions.csv", rows)
+}
+
 // user11 is a row of Users11, user12 one of Users12, role12 one of Roles12, place one of Enrollments, class one of Classes11.
 func user11(id, status, enabled, role, username, email string) string {
 	return id + "," + status + ",," + enabled + ",s1," + role + "," + username + ",{FED:" + id + "}," + "Ana,Lopez,,ID-" + id + "," + email + ",,,,05,\n"
@@ -77,7 +89,7 @@ func OneRoster() []File {
 	ana := user11("u1", "", "true", "student", "ana", "ana@institute.org")
 	users, classes := Users11+ana, Classes11+class("c1", "", "Math")
 	places := Enrollments + place("c1", "u1", "", "student", "")
-	whole := oneRoster("1.1", all, "users.csv", users, "classes.csv", classes, "enrollments.csv", places, "orgs.csv", orgs, "academicSessions.csv", sessions, "courses.csv", "sourcedId,title\nk1,Math\n")
+	whole := oneRoster("1.1", all, "users.csv", users, "classes.csv", classes, "enrollments.csv", places, "orgs.csv", orgs, "academicSessions.csv", sessions+fall, "courses.csv", "sourcedId,title\nk1,Math\n")
 	onlyUsers := func(text string) []byte { return oneRoster("1.1", "users bulk", "users.csv", text) }
 	with := func(roster string) []byte {
 		return oneRoster("1.1", "users bulk, classes bulk, enrollments bulk", "users.csv", users, "classes.csv", classes, "enrollments.csv", roster)
@@ -90,7 +102,7 @@ func OneRoster() []File {
 	}
 	return []File{
 		// Whole exports
-		{"1.1, bulk", whole, "1 | 1 classes=1"},
+		{"1.1, bulk", whole, "1 | 1 classes=1 c1=2026-08-01/2026-12-20"},
 		{"1.2, bulk", oneRoster("1.2", all+", roles bulk", "users.csv", Users12+user12("u1", "", "ana@institute.org"), "roles.csv", Roles12+role12("u1", "", "student", ""),
 			"classes.csv", classes, "enrollments.csv", places, "orgs.csv", orgs), "1 | 1 classes=1"},
 		{"1.1.1 by its name", oneRoster("1.1.1", "users bulk", "users.csv", users), "1"},
@@ -170,6 +182,26 @@ func OneRoster() []File {
 		{"empty optional files", oneRoster("1.1", all, "users.csv", users, "classes.csv", "", "enrollments.csv", "\n", "orgs.csv", "", "academicSessions.csv", ""), "1 | 0"},
 		{"header lines alone beside people", oneRoster("1.1", all, "users.csv", users, "classes.csv", Classes11, "enrollments.csv", Enrollments), "1 | 0"},
 		{"enrollments.csv without its columns", with("a,b\n1,2\n"), "invalid: missing_column"},
+
+		// Terms
+		{"a year, a semester, a term and a grading period", ofTerms("academicSessions bulk", sessions+"y1,active,,Year,schoolYear,2026-08-01,2027-07-31,,2027\ns1,,,S1,semester,2026-08-02,2027-01-31,y1,2027\n"+
+			fall+"g1,,,Q1,gradingPeriod,2026-08-03,2026-10-10,t1,2027\n", "y1", "s1", "t1", "g1"),
+			"1 | 0 classes=4 c1=2026-08-01/2027-07-31 c2=2026-08-02/2027-01-31 c3=2026-08-01/2026-12-20 c4=2026-08-03/2026-10-10"},
+		{"several terms of a class", ofTerms("academicSessions bulk", sessions+"t2,,,Spring,term,2027-01-08,2027-06-30,,2027\n"+fall, "\"t1,t2\"", "\" t2 , t1,\""),
+			"1 | 0 classes=2 c1=2026-08-01/2027-06-30 c2=2026-08-01/2027-06-30"},
+		{"dates with times", ofTerms("academicSessions bulk", "sourcedId,startDate,endDate\n{T-1},2026-08-01T00:00:00.000Z,2026-12-20T00:00:00Z\n", "{T-1}"), "1 | 0 classes=1 c1=2026-08-01/2026-12-20"},
+		{"a term that is not there", ofTerms("academicSessions bulk", sessions+fall, "t1", "t9", "\"t1,t9\""),
+			"1 | 0 classes:3:unknown_session classes:4:unknown_session classes=3 c1=2026-08-01/2026-12-20"},
+		{"a term that is deleted", ofTerms("academicSessions bulk", sessions+"t0,tobedeleted,,Old,term,2025-08-01,2025-12-20,,2026\n"+fall, "t0"), "1 | 0 classes:2:unknown_session classes=1"},
+		{"a class without a term", ofTerms("academicSessions bulk", sessions+fall, ""), "1 | 0 classes=1"},
+		{"terms with odd rows", ofTerms("academicSessions bulk", sessions+"t1,,,A,term,1.8.2026,20.12.2026,,\nt2,,,B,term,2026-12-20,2026-08-01,,\n,,,C,term,2026-08-01,2026-12-20,,\nt4\nt5,odd,,E,term,2026-08-01,2026-12-20,,\n", "t1", "t2", "t5"),
+			"1 | 0 academicSessions:2:bad_row academicSessions:3:bad_row academicSessions:4:bad_row academicSessions:5:bad_row academicSessions:6:bad_row classes:4:unknown_session classes=3"},
+		{"a header line of terms alone", ofTerms("academicSessions bulk", sessions, "1"), "1 | 0 classes=1"},
+		{"terms that the manifest calls absent", ofTerms("academicSessions absent", sessions+fall, "t1"), "1 | 0 classes=1"},
+		{"terms of which the manifest says nothing", ofTerms("academicSessions ", sessions+fall, "t1"), "1 | 0 classes=1 c1=2026-08-01/2026-12-20"},
+		{"a delta of terms", ofTerms("academicSessions delta", sessions+fall, "t1", "t9", "\"t1,t9\""), "1 | 0 classes=3 c1=2026-08-01/2026-12-20"},
+		{"terms without their columns", ofTerms("academicSessions bulk", "sourcedId,title\nt1,Fall\n", "t1"), "invalid: missing_column"},
+		{"terms that are a bomb", ofTerms("academicSessions bulk", sessions+strings.Repeat(fall, 1<<17), "t1"), "invalid: compression_ratio"},
 
 		// Deltas
 		{"a delta", oneRoster("1.1", "users delta, enrollments delta", "users.csv", Users11+user11("u1", "active", "true", "student", "ana", "ana@institute.org"),

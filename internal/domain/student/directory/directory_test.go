@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -199,14 +200,14 @@ func TestNothingIsReadBeyondThePage(t *testing.T) {
 	}
 }
 
-// explainer shows the plans of the queries instead of running them.
+// explainer runs queries, and gathers what PostgreSQL did for them.
 type explainer struct {
 	pg.Querier
 	plans *strings.Builder
 }
 
 func (e explainer) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	rows, err := e.Querier.Query(ctx, "EXPLAIN "+sql, args...)
+	rows, err := e.Querier.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) "+sql, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -218,11 +219,21 @@ func (e explainer) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	return e.Querier.Query(ctx, sql, args...)
 }
 
+var touched = regexp.MustCompile(`(?m)^\S.*\n  Buffers: shared (?:hit=(\d+) ?)?(?:read=(\d+))?`)
+
+// explain holds that each query touches few of the tables' blocks, some nine for each of 50 people.
 func explain(t *testing.T, db *pg.DB, run func(pg.Querier) error) string {
 	t.Helper()
 	var plans strings.Builder
-	if err := run(explainer{db, &plans}); err != nil {
+	if err := db.Along(t.Context(), func(q pg.Querier) error { return run(explainer{q, &plans}) }); err != nil {
 		t.Fatal(err)
+	}
+	found := touched.FindAllStringSubmatch(plans.String(), -1)
+	check.True(t, "blocks are counted", len(found) > 0, "%s", plans.String())
+	for _, f := range found {
+		hit, _ := strconv.Atoi(f[1])
+		read, _ := strconv.Atoi(f[2])
+		check.True(t, "few blocks are touched", hit+read < 500, "%d:\n%s", hit+read, plans.String())
 	}
 	return plans.String()
 }

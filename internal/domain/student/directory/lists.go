@@ -17,9 +17,9 @@ type Which string
 // The lists. The first four have a figure of Figures.
 const (
 	WithAccess    Which = "access"    // can use a course today; whose access ends first
-	Expiring      Which = "expiring"  // a running enrollment ends within ExpiringDays; whose ends first
+	Expiring      Which = "expiring"  // a running enrollment ends within daysOfExpiring; whose ends first
 	AtRisk        Which = "at_risk"   // an active plan is at risk; by account
-	Joined        Which = "joined"    // members since JoinedDays; who came last
+	Joined        Which = "joined"    // members since daysOfJoined; who came last
 	Pending       Which = "pending"   // an enrollment begins after today; whose begins first
 	Expired       Which = "expired"   // the grace period of an enrollment is over; whose ended last
 	Suspended     Which = "suspended" // an enrollment of this state, as the next two; by course and account
@@ -46,8 +46,8 @@ type Filter struct {
 
 // What "soon" and "lately" are, in days.
 const (
-	ExpiringDays = 7
-	JoinedDays   = 7
+	daysOfExpiring = 7
+	daysOfJoined   = 7
 )
 
 // Figures are how many students are in each list.
@@ -56,7 +56,7 @@ type Figures struct{ WithAccess, Expiring, AtRisk, Joined int }
 // Count counts the organization's students on today, a day of the platform's zone. It takes longer the more there
 // are: about 0.2 s for 300,000.
 func Count(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date, now time.Time) (Figures, error) {
-	return selectFigures(ctx, q, org, today, now.AddDate(0, 0, -JoinedDays))
+	return selectFigures(ctx, q, org, today, now.AddDate(0, 0, -daysOfJoined))
 }
 
 // ListPosition is where a page of a list ended; the zero ListPosition is before all. It is the key of the last row in the

@@ -41,17 +41,18 @@ type probed struct {
 	Names int
 }
 
+// selectWords probes nothing for a text of one word, which has no choice.
 func selectWords(ctx context.Context, q pg.Querier, org id.Organization, text string) ([]probed, error) {
 	return pg.List[probed](ctx, q, `
-		SELECT t.word, (
+		SELECT t.word, CASE WHEN t.words = 1 THEN 0 ELSE (
 			SELECT count(*) FROM (
 				SELECT FROM directory_words w
 				WHERE w.organization_id = $1
 				  AND w.words >= t.word COLLATE "C" AND w.words < `+upTo(`t.word`)+` COLLATE "C"
-				LIMIT $3) AS n) AS names
+				LIMIT $3) AS n) END AS names
 		FROM (
-			SELECT DISTINCT word FROM unnest(string_to_array(directory_plain($2), ' ')) AS word
-			WHERE word <> '') AS t`, org, text, probe)
+			SELECT word, count(*) OVER () AS words FROM unnest(string_to_array(directory_plain($2), ' ')) AS word
+			WHERE word <> '' GROUP BY word) AS t`, org, text, probe)
 }
 
 func selectEverybody(ctx context.Context, q pg.Querier, org id.Organization, after id.User, limit int) ([]Person, error) {
@@ -93,8 +94,6 @@ func hasWords(plain string) string {
 // namedSQL are w (directory_words) that begin with @driver, of those who are or were students.
 var namedSQL = `
 	FROM directory_words w
-	JOIN directory d ON d.user_id = w.user_id AND d.organization_id = w.organization_id
-	JOIN accounts a ON a.id = w.user_id
 	LEFT JOIN members m ON m.organization_id = w.organization_id AND m.user_id = w.user_id
 	WHERE w.organization_id = @org AND w.words >= @driver::text AND w.words < ` + upTo(`@driver::text`) + `
 	  AND ` + hasWords("w.words") + ` AND ` + scope.IsStudent("m.role", "@org", "w.user_id")
@@ -105,7 +104,7 @@ func (s search) args() pg.Args {
 
 func (s search) selectNamed(ctx context.Context, q pg.Querier, after wordsPosition, limit int) ([]named, error) {
 	args := s.args()
-	args["words"], args["last"], args["limit"] = after.words, after.last, limit
+	args["limit"] = limit
 	if after.words == "" && after.last != 0 {
 		err := q.QueryRow(ctx, `
 			SELECT coalesce(min(r), '') FROM directory d CROSS JOIN LATERAL directory_rotations(d.name) AS r
@@ -114,12 +113,22 @@ func (s search) selectNamed(ctx context.Context, q pg.Querier, after wordsPositi
 		if err != nil {
 			return nil, err
 		}
-		args["words"] = after.words
 	}
+	// Where two conditions bound an index, PostgreSQL goes to where the one on the key does.
+	if after.words < s.driver {
+		after = wordsPosition{words: s.driver}
+	}
+	args["words"], args["last"] = after.words, after.last
 	return pg.List[named](ctx, q, `
-		SELECT `+columnsOfPerson("@org")+`, w.words`+namedSQL+`
-		  AND (w.words, w.user_id) > (@words::text, @last::bigint)
-		ORDER BY w.words, w.user_id LIMIT @limit`, args)
+		WITH n AS MATERIALIZED (
+			SELECT w.words, w.user_id, m.status`+namedSQL+`
+			  AND (w.words, w.user_id) > (@words::text, @last::bigint)
+			ORDER BY w.words, w.user_id LIMIT @limit)
+		SELECT `+strings.ReplaceAll(columnsOfPerson("@org"), "m.status", "n.status")+`, n.words
+		FROM n
+		JOIN accounts a ON a.id = n.user_id
+		JOIN directory d ON d.user_id = n.user_id AND d.organization_id = @org
+		ORDER BY n.words, n.user_id`, args)
 }
 
 // addressedSQL are d (directory) whose address begins with @text, without those that namedSQL has.
@@ -171,7 +180,7 @@ const (
 	isNew       = `m.organization_id = @org AND m.role = 'member' AND m.joined_at >= @since`
 )
 
-// expiringDays is ExpiringDays in SQL.
+// expiringDays is daysOfExpiring in SQL.
 const expiringDays = "7"
 
 func selectFigures(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date, since time.Time) (Figures, error) {
@@ -200,10 +209,13 @@ type listSQL struct {
 }
 
 const (
-	daysOf   = ` - '1970-01-01'::date AS at, e.course_id AS course, e.user_id FROM enrollments e WHERE `
-	noDay    = `SELECT 0 AS at, e.course_id AS course, e.user_id FROM enrollments e WHERE `
-	dayOfAt  = `'1970-01-01'::date + @at::int`
-	ofOthers = `x.organization_id = @org AND x.user_id = e.user_id AND `
+	daysOf  = ` - '1970-01-01'::date AS at, e.course_id AS course, e.user_id FROM enrollments e WHERE `
+	noDay   = `SELECT 0 AS at, e.course_id AS course, e.user_id FROM enrollments e WHERE `
+	dayOfAt = `'1970-01-01'::date + @at::int`
+	// A list from today on begins there: where a condition on the day and one on the key both bound an index, PostgreSQL
+	// goes to where the key does.
+	fromToday = `greatest(@today::date, ` + dayOfAt + `)`
+	ofOthers  = `x.organization_id = @org AND x.user_id = e.user_id AND `
 )
 
 // ofState is the list of those with an enrollment of a stored state.
@@ -226,14 +238,14 @@ var lists = map[Which]listSQL{
 		from: `SELECT e.grace_period_end` + daysOf + givesAccess + ` AND ` + isNoStaff("e.user_id"),
 		earlier: ofOthers + `x.state = 'running' AND x.start_date <= @today AND x.grace_period_end >= @today
 			AND (x.grace_period_end, x.course_id) < (e.grace_period_end, e.course_id)`,
-		behind: `(e.grace_period_end, e.course_id, e.user_id) > (` + dayOfAt + `, @course::bigint, @last::bigint)`,
+		behind: `(e.grace_period_end, e.course_id, e.user_id) > (` + fromToday + `, @course::bigint, @last::bigint)`,
 		order:  `e.grace_period_end, e.course_id, e.user_id`, keys: `at, course, user_id`,
 	},
 	Expiring: {
 		from: `SELECT e.end_date` + daysOf + endsSoon + ` AND ` + isNoStaff("e.user_id"),
 		earlier: ofOthers + `x.state = 'running' AND x.start_date <= @today AND x.end_date >= @today
 			AND (x.end_date, x.course_id) < (e.end_date, e.course_id)`,
-		behind: `(e.end_date, e.user_id) > (` + dayOfAt + `, @last::bigint)`,
+		behind: `(e.end_date, e.user_id) > (` + fromToday + `, @last::bigint)`,
 		order:  `e.end_date, e.user_id`, keys: `at, user_id`,
 	},
 	Expired: {
@@ -250,7 +262,7 @@ var lists = map[Which]listSQL{
 			AND e.state = 'running' AND e.start_date > @today AND ` + isNoStaff("e.user_id"),
 		earlier: ofOthers + `x.notified_status = 'pending' AND x.state = 'running' AND x.start_date > @today
 			AND (x.start_date, x.course_id) < (e.start_date, e.course_id)`,
-		behind: `(e.start_date, e.course_id, e.user_id) > (` + dayOfAt + `, @course::bigint, @last::bigint)`,
+		behind: `(e.start_date, e.course_id, e.user_id) > (` + fromToday + `, @course::bigint, @last::bigint)`,
 		order:  `e.start_date, e.course_id, e.user_id`, keys: `at, course, user_id`,
 	},
 	Suspended: ofState("suspended"),
@@ -309,7 +321,7 @@ func argsOf(sql string, org id.Organization, f Filter, after ListPosition, limit
 	args := pg.Args{
 		"org":    org,
 		"today":  f.Today,
-		"since":  f.Now.AddDate(0, 0, -JoinedDays),
+		"since":  f.Now.AddDate(0, 0, -daysOfJoined),
 		"in":     f.Course,
 		"at":     after.at,
 		"course": after.course,

@@ -19,8 +19,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Batch bounds how many deliveries one lease holds.
-const Batch = 32
+// maxLease bounds how many deliveries one lease holds.
+const maxLease = 32
 
 const (
 	// passURLs bounds the URLs that one pass looks at, and passSize the deliveries that it leases.
@@ -39,7 +39,7 @@ const (
 type Lease struct{ task.Deliver }
 
 // together is how many deliveries the leases of one id hold at most.
-const together = Batch / 2
+const together = maxLease / 2
 
 // Held is what a lease still holds, for its sender.
 type Held struct {
@@ -392,9 +392,9 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 			p.queue(r.Endpoint)
 		}
 		// Leases hold fewer deliveries while few are due, so that several senders attempt them.
-		size := min(Batch, n)
+		size := min(maxLease, n)
 		if len(want) < crowd {
-			size = max(1, min(Batch, n/2))
+			size = max(1, min(maxLease, n/2))
 		}
 		for n, part := range parts(free[i], size) {
 			l := newLease(r.state, part, false)

@@ -67,7 +67,7 @@ func divide(rows []picked, busy map[id.User]bool) (free, held []picked) {
 			free = append(free, r)
 			continue
 		}
-		if busy[r.Student] = busy[r.Student] || taken[r.Student] == Batch; busy[r.Student] {
+		if busy[r.Student] = busy[r.Student] || taken[r.Student] == maxLease; busy[r.Student] {
 			held = append(held, r)
 			continue
 		}
@@ -91,7 +91,7 @@ func parts(rows []picked, size int) (parts [][]picked) {
 	}
 	var part []picked
 	for _, g := range groups {
-		if len(part) > 0 && (len(part) >= size || len(part)+len(g) > Batch) {
+		if len(part) > 0 && (len(part) >= size || len(part)+len(g) > maxLease) {
 			parts, part = append(parts, part), nil
 		}
 		part = append(part, g...)

@@ -138,7 +138,7 @@ func TestAStudentWithManyEventsIsInNobodysWay(t *testing.T) {
 	l.record(2, 2)
 	l.record(0, 1)
 	_, students := l.pass(l.picker)
-	check.Slices(t, "whose", all(students), slices.Concat([]id.User{0}, slices.Repeat([]id.User{1}, Batch), []id.User{2, 2}), "%v", students)
+	check.Slices(t, "whose", all(students), slices.Concat([]id.User{0}, slices.Repeat([]id.User{1}, maxLease), []id.User{2, 2}), "%v", students)
 	_, students = l.pass(l.picker)
 	check.Equal(t, "leases beside", len(students), 0, "%v", students)
 }

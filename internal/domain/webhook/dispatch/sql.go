@@ -234,7 +234,7 @@ func pickInOrder(ctx context.Context, q pg.Querier, shards []int32, now time.Tim
 			SELECT id FROM webhook_queue WHERE endpoint_id = free.id AND in_order AND NOT asked
 			ORDER BY id LIMIT CASE WHEN free.probed THEN 1 ELSE $3::int END
 		) AS q
-		ORDER BY free.id, q.id`, now, webhook.ProbeAfter, Batch, shards)
+		ORDER BY free.id, q.id`, now, webhook.ProbeAfter, maxLease, shards)
 }
 
 // insertLeases stores the leases, unless another process leads one of their shards by now. What

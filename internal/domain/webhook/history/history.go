@@ -34,7 +34,7 @@ type Delivery struct {
 	DueAt        *time.Time   // of the next attempt, while waiting
 	SupersededBy *id.Delivery `db:"-"` // where superseded
 	Tried        int          `db:"-"` // attempts that were made
-	Answers      []Answer     `db:"-"` // of the last AnswersShown attempts, in their order
+	Answers      []Answer     `db:"-"` // of the last answersShown attempts, in their order
 }
 
 // Answer is the outcome of an attempt.
@@ -48,8 +48,8 @@ type Answer struct {
 	Status    *int // of the response; nil when there was none
 }
 
-// AnswersShown is how many attempts of a delivery Deliveries reads at most.
-const AnswersShown = 50
+// answersShown is how many attempts of a delivery Deliveries reads at most.
+const answersShown = 50
 
 // Find reads an event of the organization. Faults: NotFound.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, event id.Event) (Event, error) {

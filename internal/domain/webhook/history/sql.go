@@ -159,7 +159,7 @@ func selectAnswers(ctx context.Context, q pg.Querier, org id.Organization, event
 		"deliveries": deliveries,
 		"first":      first,
 		"last":       last,
-		"most":       AnswersShown,
+		"most":       answersShown,
 	})
 	answers := make(map[id.Delivery][]Answer, len(of))
 	for _, a := range rows {

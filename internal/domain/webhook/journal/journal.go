@@ -41,7 +41,7 @@ type Delivery struct {
 	FinishedAt *time.Time
 	// SupersededBy is the delivery because of which this one is webhook.StatusSuperseded.
 	SupersededBy *id.Delivery
-	Attempts     []Attempt `db:"-"` // the latest MostAttempts, in their order
+	Attempts     []Attempt `db:"-"` // the latest mostAttempts, in their order
 }
 
 // Hour is how the attempts to a URL ended that began in an hour.
@@ -51,9 +51,9 @@ type Hour struct {
 	Delivered, Failed int
 }
 
-// MostAttempts is how many of a delivery's attempts are read: resends may make any number of them, and each has what
+// mostAttempts is how many of a delivery's attempts are read: resends may make any number of them, and each has what
 // the receiver chose to answer.
-const MostAttempts = 20
+const mostAttempts = 20
 
 // Attempt is one recorded attempt of a delivery.
 type Attempt struct {

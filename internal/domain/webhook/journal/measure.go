@@ -9,7 +9,7 @@ import (
 
 // Measurement sums up all deliveries, for metrics.
 type Measurement struct {
-	Backlogs    []Backlog `db:"-"` // of the organizations with the largest, MostBacklogs at most
+	Backlogs    []Backlog `db:"-"` // of the organizations with the largest, mostBacklogs at most
 	Others      Backlog   `db:"-"` // of all other organizations together
 	InFlight    int       // leased to senders
 	On, Off     int       // URLs
@@ -25,8 +25,8 @@ type Backlog struct {
 	Oldest       time.Duration // the age of the oldest event
 }
 
-// MostBacklogs bounds how many organizations are listed by name.
-const MostBacklogs = 50
+// mostBacklogs bounds how many organizations are listed by name.
+const mostBacklogs = 50
 
 // Measure reads the measurement in a few index walks. Unaccounted counts deliveries that
 // nothing would ever continue: leased ones without a lease or whose lease ran out ten minutes
@@ -41,7 +41,7 @@ func Measure(ctx context.Context, q pg.Querier, now time.Time) (Measurement, err
 		return Measurement{}, err
 	}
 	for _, b := range backlogs {
-		if len(m.Backlogs) < MostBacklogs {
+		if len(m.Backlogs) < mostBacklogs {
 			m.Backlogs = append(m.Backlogs, b)
 			continue
 		}

@@ -196,7 +196,7 @@ func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endp
 			coalesce(tls_us, 0) * interval '1 microsecond' AS tls,
 			coalesce(first_byte_us, 0) * interval '1 microsecond' AS first_byte
 		FROM attempts WHERE nth > made - $6
-		ORDER BY delivery_id, nth`, ids, ids[len(ids)-1], ids[0], org, endpoint, MostAttempts)
+		ORDER BY delivery_id, nth`, ids, ids[len(ids)-1], ids[0], org, endpoint, mostAttempts)
 	attempts := make([]Attempt, len(rows))
 	for i, r := range rows {
 		attempts[i] = r.Attempt

@@ -17,8 +17,8 @@ import (
 
 // The user and password that a server takes.
 const (
-	User     = "registrar"
-	Password = "s3cret"
+	knownUser     = "registrar"
+	knownPassword = "s3cret"
 )
 
 // Script is what a server does at each step; nil steps agree. An error of Refuse is
@@ -154,7 +154,7 @@ func (b *session) AuthMechanisms() []string { return []string{sasl.Plain} }
 
 func (b *session) Auth(string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, password string) error {
-		if user != User || password != Password {
+		if user != knownUser || password != knownPassword {
 			return Refuse(535, "wrong password")
 		}
 		return nil

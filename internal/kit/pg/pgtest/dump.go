@@ -1,10 +1,15 @@
 package pgtest
 
 import (
+	"compress/gzip"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -26,4 +31,36 @@ func Dump(t testing.TB, db *pg.DB) string {
 		t.Fatalf("pg_dump: %v", err)
 	}
 	return string(out)
+}
+
+// ReadDump reads a compressed dump of testdata.
+func ReadDump(t testing.TB, file string) string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	unpacked, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Restore puts a dump in the place of all that the database has, on a connection of its own: dumps change its settings.
+func Restore(t testing.TB, url, dump string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	if _, err := conn.PgConn().Exec(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public;\n"+dump).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
 }

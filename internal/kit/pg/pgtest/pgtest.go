@@ -31,11 +31,11 @@ import (
 // New returns a migrated, empty database that goes with the test.
 func New(t testing.TB) *pg.DB {
 	t.Helper()
-	return Open(t, URL(t))
+	return open(t, URL(t))
 }
 
-// Open opens a database of URL until the test ends. All that open it wake each other over Redis.
-func Open(t testing.TB, address string) *pg.DB {
+// open opens a database of URL until the test ends. All that open it wake each other over Redis.
+func open(t testing.TB, address string) *pg.DB {
 	t.Helper()
 	db, err := pg.Open(t.Context(), address)
 	if err != nil {
@@ -141,7 +141,7 @@ func As(t testing.TB, address, program string) string {
 // OpenAs opens the database of db once more, for the role of a program, until the test ends.
 func OpenAs(t testing.TB, db *pg.DB, program string) *pg.DB {
 	t.Helper()
-	return Open(t, As(t, db.Config().ConnString(), program))
+	return open(t, As(t, db.Config().ConnString(), program))
 }
 
 func base() string { return os.Getenv("TEST_DATABASE_URL") }

@@ -18,10 +18,10 @@ func Handler(root string, rdb redis.UniversalClient) *asynqmon.HTTPHandler {
 	return asynqmon.New(asynqmon.Options{RootPath: root, RedisConnOpt: options{rdb}, ReadOnly: true})
 }
 
-// User is the name that SignIn asks for.
-const User = "registrar"
+// userName is the name that SignIn asks for.
+const userName = "registrar"
 
-// SignIn lets only those to h who know the password (HTTP Basic, user User). An empty
+// SignIn lets only those to h who know the password (HTTP Basic, user userName). An empty
 // password lets everybody through.
 func SignIn(password string, h http.Handler) http.Handler {
 	if password == "" {
@@ -29,9 +29,9 @@ func SignIn(password string, h http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, given, _ := r.BasicAuth()
-		if user != User || !seal.Equal(given, password) {
+		if user != userName || !seal.Equal(given, password) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="Registrar queues", charset="UTF-8"`)
-			http.Error(w, "Sign in as "+User+" with ASYNQ_PASSWORD.", http.StatusUnauthorized)
+			http.Error(w, "Sign in as "+userName+" with ASYNQ_PASSWORD.", http.StatusUnauthorized)
 			return
 		}
 		h.ServeHTTP(w, r)

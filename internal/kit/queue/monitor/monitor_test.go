@@ -14,8 +14,8 @@ func TestSignIn(t *testing.T) {
 		name, password, user, given string
 		want                        int
 	}{
-		{"right", "hush", User, "hush", 418},
-		{"wrong password", "hush", User, "rush", 401},
+		{"right", "hush", userName, "hush", 418},
+		{"wrong password", "hush", userName, "rush", 401},
 		{"wrong name", "hush", "root", "hush", 401},
 		{"nothing", "hush", "", "", 401},
 		{"none is asked for", "", "", "", 418},

@@ -507,7 +507,7 @@ export const listWebhookRecoveries = <ThrowOnError extends boolean = true>(optio
  * `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
  * `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
  * UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
- * delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
+ * delta; issues then name its `users.csv`, `roles.csv`, `academicSessions.csv`, `classes.csv` and `enrollments.csv`.
  *
  * `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
  * platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is

@@ -21,11 +21,12 @@ export type RosterRun = {
         deactivate: number;
     };
     /**
-     * Classes created and renamed, and places in classes given and taken
+     * Classes created, renamed and given other dates, and places in classes given and taken
      */
     classes: {
         create: number;
         rename: number;
+        reschedule: number;
         add: number;
         remove: number;
     };
@@ -33,13 +34,13 @@ export type RosterRun = {
      * The first 1,000; issues_total counts all
      */
     issues: Array<{
-        file: 'people.csv' | 'enrollments.csv' | 'users.csv' | 'roles.csv' | 'classes.csv';
+        file: 'people.csv' | 'enrollments.csv' | 'users.csv' | 'roles.csv' | 'classes.csv' | 'academicSessions.csv';
         /**
          * The header is line 1; 0 for who is not in the file
          */
         line: number;
         person_external_id: string;
-        code: 'missing_external_id' | 'missing_email' | 'invalid_email' | 'duplicate_external_id' | 'duplicate_email' | 'email_changed' | 'external_id_reassigned' | 'teacher_reported' | 'admin_role_not_granted' | 'unknown_role' | 'not_managed' | 'unknown_person' | 'class_name_conflict' | 'bad_row' | 'suspicious_value' | 'encoding_assumed' | 'withdrawn' | 'unknown_class';
+        code: 'missing_external_id' | 'missing_email' | 'invalid_email' | 'duplicate_external_id' | 'duplicate_email' | 'email_changed' | 'external_id_reassigned' | 'teacher_reported' | 'admin_role_not_granted' | 'unknown_role' | 'not_managed' | 'unknown_person' | 'class_name_conflict' | 'bad_row' | 'suspicious_value' | 'encoding_assumed' | 'withdrawn' | 'unknown_class' | 'unknown_session';
         /**
          * error: the row was not applied
          */
@@ -51,7 +52,7 @@ export type RosterRun = {
      * Why the run is held, or would be
      */
     reasons?: Array<string>;
-    reason_codes?: Array<'empty_file' | 'implausible_share' | 'implausible_unenrolments' | 'missing_section' | 'unreadable_rows' | 'changed_since_review'>;
+    reason_codes?: Array<'approval_required' | 'empty_file' | 'implausible_share' | 'implausible_unenrolments' | 'missing_section' | 'unreadable_rows' | 'changed_since_review'>;
     /**
      * The page on which an owner or admin approves or discards a held run
      */

@@ -1,10 +1,11 @@
-package main
+package program
 
 import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	spdxjson "github.com/spdx/tools-golang/json"
@@ -40,10 +42,16 @@ func buildImage(t *testing.T) (first v1.Image, archive []byte, indexDigest v1.Ha
 	var images []v1.Image
 	for _, arch := range []string{"amd64", "arm64"} {
 		binary := filepath.Join(dir, arch)
-		if err := compile(t.Context(), dir, ".", arch, binary); err != nil {
+		s, p := Source{Root: dir, At: time.Unix(0, 0).UTC()}, Platform{"linux", arch}
+		if err := s.Compile(t.Context(), ".", p, binary); err != nil {
 			t.Fatal(err)
 		}
-		im, _, err := newImage("hello", arch, binary, []licences.Dependency{library})
+		b, err := read(binary, p, []licences.Dependency{library})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Name = "hello"
+		im, err := s.image(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +134,7 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 		check.Equal(check.Now(t), "digest", digest(layer), c.RootFS.DiffIDs[0], "the layer is not the one of the configuration: %v", err)
 		if inside := untar(t, layer); check.Equal(t, "number of files", len(inside), 2, "the layer holds %d files", len(inside)) {
 			check.True(t, "the program is in the layer", len(inside["hello"]) != 0, "the layer holds %d files", len(inside))
-			check.Contains(t, "the notices", string(inside[notices]), "Redistribution is permitted.", "the layer holds %d files", len(inside))
+			check.Contains(t, "the notices", string(inside[Notices]), "Redistribution is permitted.", "the layer holds %d files", len(inside))
 		}
 	}
 	legacy := into[[]struct {
@@ -153,19 +161,19 @@ func TestSPDXListsWhatIsInABinaryWithItsLicences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := readBuild(self)
+	info, err := buildinfo.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := []licences.Dependency{library, {Name: "example.org/elsewhere", Version: "v1.0.0", Module: true, Licences: []string{"MIT"}}}
-	for _, m := range b.info.Deps {
+	for _, m := range info.Deps {
 		all = append(all, licences.Dependency{Name: m.Path, Version: m.Version, Module: true, Licences: []string{"Apache-2.0", "MIT"}})
 	}
-	within, err := b.contents(all)
+	b, err := read(self, Platform{"linux", runtime.GOARCH}, all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := b.spdx("test", "amd64", within)
+	content, err := Source{At: time.Unix(0, 0).UTC()}.SPDX(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +184,7 @@ func TestSPDXListsWhatIsInABinaryWithItsLicences(t *testing.T) {
 	if err := spdxlib.ValidateDocument(doc); err != nil {
 		t.Error(err)
 	}
-	check.Equal(t, "number of packages", len(doc.Packages), len(b.info.Deps)+2, "and the module itself and Go's library")
+	check.Equal(t, "number of packages", len(doc.Packages), len(info.Deps)+2, "and the module itself and Go's library")
 	for i, p := range doc.Packages {
 		want := "Apache-2.0 AND MIT"
 		switch {
@@ -188,7 +196,7 @@ func TestSPDXListsWhatIsInABinaryWithItsLicences(t *testing.T) {
 		check.Equal(t, "licence", p.PackageLicenseConcluded, want, "%s", p.PackageName)
 	}
 	// A module of which no licence is known stops the build.
-	if _, err := b.contents(all[:len(all)-1]); len(b.info.Deps) > 0 && err == nil {
+	if _, err := contents(info, all[:len(all)-1]); len(info.Deps) > 0 && err == nil {
 		t.Error("a module without a licence is in the image")
 	}
 }

@@ -106,8 +106,9 @@ type part struct {
 // light are the packages of hack that start no cluster and no whole Registrar, and build no images.
 var light = []string{"./bench/...", "./internal/...", "./soak/...", "./stack/...", "./test", "./vulncheck"}
 
-// The product's tests wait about as long as they compute, so that more of them run than there are cores.
-const together = "-parallel=4"
+// The product's tests wait about as long as they compute, so that more of them run than there are cores. A package of hack
+// starts clusters and whole Registrars, and builds images: beside another one, what a test awaits takes minutes.
+const together, oneByOne = "-parallel=4", "-p=1"
 
 // split gives each module the arguments that concern it: all but the other one's packages.
 func split(args []string, check bool) []part {
@@ -144,7 +145,7 @@ func split(args []string, check bool) []part {
 		parts = append(parts, part{".", slices.Concat([]string{together}, usual, product, flags, after)})
 	}
 	if len(tools) > 0 {
-		parts = append(parts, part{"hack", slices.Concat(usual, tools, flags, after)})
+		parts = append(parts, part{"hack", slices.Concat([]string{oneByOne}, usual, tools, flags, after)})
 	}
 	return parts
 }
@@ -191,7 +192,7 @@ func goTest(ctx context.Context, dir string, args, env []string) (int, error) {
 	}
 	p := stack.NewProgram(stack.Command{
 		Name: "go test", Path: goTool, Dir: dir, Env: env,
-		Args:   slices.Concat([]string{"test", "-timeout=20m"}, args),
+		Args:   slices.Concat([]string{"test", "-timeout=30m"}, args),
 		Stdout: os.Stdout, Stderr: os.Stderr,
 		StopSignal: syscall.SIGINT, // go test hands it on to the tests
 	})

@@ -45,6 +45,7 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 	h.fillHeld()
 	h.fillActivity(db)
 	h.fillWebhooks(db)
+	eventually(t, db, "a delivery waits for its next attempt", `SELECT EXISTS (SELECT FROM webhook_journal WHERE outcome = 'retry')`)
 	h.keep(&k)
 	h.fillPending(db)
 	h.keepAnswers(&k)
@@ -61,8 +62,8 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 	must(t, err)
 	_, err = db.Exec(t.Context(), `
 		WITH d AS (
-			INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, lease, lease_until, due_at)
-			SELECT e.id, e.organization_id, w.id, 'leased', gen_random_uuid(), now() + interval '1 second', now()
+			INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, tries, attempts, lease, lease_until, due_at)
+			SELECT e.id, e.organization_id, w.id, 'leased', 1, 1, gen_random_uuid(), now() + interval '1 second', now()
 			FROM webhook_endpoints w JOIN webhook_events e USING (organization_id) ORDER BY e.id LIMIT 1 RETURNING id, event_id, organization_id, endpoint_id
 		), l AS (
 			INSERT INTO webhook_leases (organization_id, endpoint_id, id, until, in_order, deliveries)
@@ -303,7 +304,6 @@ func (h *house) fillActivity(db *pgx.Conn) {
 func (h *house) fillWebhooks(db *pgx.Conn) {
 	h.t.Helper()
 	eventually(h.t, db, "a delivery is recorded", `SELECT EXISTS (SELECT FROM webhook_journal WHERE outcome IS NOT NULL)`)
-	eventually(h.t, db, "a delivery waits for its next attempt", `SELECT EXISTS (SELECT FROM webhook_journal WHERE outcome = 'retry')`)
 	var list struct {
 		Endpoints []struct{ ID json.RawMessage } `json:"webhook_endpoints"`
 	}

@@ -70,7 +70,7 @@ var secret = regexp.MustCompile(`[A-Za-z0-9_-]{32,}`)
 
 // Shown is what a recording shows of what a command printed.
 func Shown(output string) string {
-	return secret.ReplaceAllString(strings.TrimRight(output, "\n"), "…")
+	return secret.ReplaceAllString(strings.TrimRight(strings.ReplaceAll(output, "\r\n", "\n"), "\n"), "…") // mails have CRLF
 }
 
 // Kinds of rows, which are their classes in the SVG. A row that goes on in the next has the class wrapped, too.

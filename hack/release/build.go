@@ -204,6 +204,9 @@ func pluginFile(version string, p program.Platform) string {
 
 var chartVersions = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
 
+// chartRegistry is the chart's line for where the images are; a release of another registry has another one.
+const chartRegistry = "  registry: ghcr.io/registrar-dev\n"
+
 // imagesAnnotation is where a chart names its images, for who mirrors or scans them; ours takes their digests from it.
 const imagesAnnotation = "artifacthub.io/images"
 
@@ -232,6 +235,16 @@ func (b *building) chart(ctx context.Context) error {
 		return errors.New("Chart.yaml has no annotations")
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return err
+	}
+	file = filepath.Join(chart, "values.yaml")
+	if text, err = os.ReadFile(file); err != nil {
+		return err
+	}
+	if !bytes.Contains(text, []byte(chartRegistry)) {
+		return fmt.Errorf("values.yaml has no line %q", chartRegistry)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte(chartRegistry), []byte("  registry: "+b.registry+"\n"), 1), 0o644); err != nil {
 		return err
 	}
 	if _, err := b.source.Run(ctx, work, helmEnv(work), filepath.Join(b.kube, "helm"), "package", chart, "--destination", work); err != nil {

@@ -86,7 +86,9 @@ func TestEveryLinkOfTheSiteLeadsSomewhere(t *testing.T) {
 
 // others are the sites that pages may link to beside the repository.
 var others = []string{
-	"https://docs.sigstore.dev/cosign/", "https://github.com/catalyst/", "https://github.com/kubernetes-sigs/", "https://github.com/oat-sa/", "https://github.com/panva/",
+	"https://docs.sigstore.dev/cosign/", "https://github.com/catalyst/", "https://github.com/frain-dev/convoy", "https://github.com/hibiken/asynq",
+	"https://github.com/hookdeck/outpost", "https://github.com/instructure/canvas-lms", "https://github.com/kubernetes-sigs/", "https://github.com/oat-sa/",
+	"https://github.com/panva/", "https://github.com/svix/svix-webhooks",
 	"https://github.com/registrar-dev/registrar/issues/", "https://in-toto.io", "https://semver.org", "https://slsa.dev", "https://www.imsglobal.org/spec/",
 	"https://www.rfc-editor.org/", "https://www.standardwebhooks.com",
 }

@@ -34,6 +34,7 @@ type config struct {
 	WatchSelector   string        `env:"WATCH_NAMESPACE_SELECTOR" help:"labels of the namespaces whose resources are kept instead, as for kubectl -l, such as registrar.dev/managed=true; namespaces may come and go"`
 	NamespaceRole   string        `env:"NAMESPACE_ROLE" help:"ClusterRole that the operator binds to itself in each namespace that WATCH_NAMESPACE_SELECTOR selects; empty: others give it its rights there"`
 	LeaseNamespace  string        `env:"LEASE_NAMESPACE" help:"namespace of the lease by which replicas choose their leader; empty for the pod's own"`
+	LeaseName       string        `env:"LEASE_NAME" envDefault:"registrar-operator" help:"name of that lease, another one for each operator of the namespace"`
 	Resync          time.Duration `env:"RESYNC" envDefault:"10m" help:"how often a resource is reconciled although nothing has happened"`
 	Patience        time.Duration `env:"DELETION_PATIENCE" envDefault:"10m" help:"how long a deletion waits for PostgreSQL before the resource is deleted without it"`
 

@@ -55,7 +55,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, r *reconcil
 		HealthProbeBindAddress:        c.PrivateAddr,
 		PprofBindAddress:              c.PprofAddr,
 		LeaderElection:                true,
-		LeaderElectionID:              name,
+		LeaderElectionID:              c.LeaseName,
 		LeaderElectionNamespace:       c.LeaseNamespace,
 		LeaderElectionReleaseOnCancel: true,
 	})

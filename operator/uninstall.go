@@ -70,7 +70,7 @@ func uninstall(ctx context.Context, args []string, getenv func(string) string, o
 	}
 	ending, cancelEnding := context.WithTimeout(ctx, endsWithin)
 	defer cancelEnding()
-	if err := reconcile.AwaitEnd(ending, api, types.NamespacedName{Namespace: c.LeaseNamespace, Name: name}); err != nil {
+	if err := reconcile.AwaitEnd(ending, api, types.NamespacedName{Namespace: c.LeaseNamespace, Name: c.LeaseName}); err != nil {
 		_, _ = fmt.Fprintf(out, "Finalizers may come back: %v\n", err)
 	}
 	u := &reconcile.Uninstall{

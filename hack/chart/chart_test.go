@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -412,6 +413,47 @@ worker:
 	check.Equal(t, "the last volume", text(volumes[len(volumes)-1], "name"), "more", "")
 }
 
+// A quota or a LimitRange that asks for disk lets every pod in, and an image is pulled as the values say.
+func TestEveryContainerSaysWhatItNeeds(t *testing.T) {
+	for _, file := range valuesFiles(t) {
+		for _, pod := range pods(render(t, "--values", file)) {
+			for _, c := range list(pod, "spec", "containers") {
+				name := text(c, "name")
+				if name == "beside-it" { // the site's own, in everything-values.yaml
+					continue
+				}
+				about := filepath.Base(file) + ": " + text(pod, "metadata", "name") + ": " + name
+				check.True(t, "there is a pull policy", text(c, "imagePullPolicy") != "", "%s", about)
+				for _, of := range []string{"requests", "limits"} {
+					check.True(t, of+" of memory", text(c, "resources", of, "memory") != "", "%s", about)
+					check.True(t, of+" of disk", text(c, "resources", of, "ephemeral-storage") != "", "%s", about)
+				}
+			}
+		}
+	}
+}
+
+// Two releases in one namespace, or in two, share nothing but the definitions, which one of them installs.
+func TestTwoReleasesShareNothing(t *testing.T) {
+	file := filepath.Join(chartDir(t), "ci", "evaluation-values.yaml")
+	rendered := func(release, namespace string) []object {
+		out, err := run(t, helm(t), "template", release, chartDir(t), "--namespace", namespace, "--values", file, "--set", "crds.enabled=false,metrics.prometheusRule.enabled=true,operator.className="+release)
+		check.NoError(check.Now(t), err, "")
+		return objects(t, out)
+	}
+	taken := map[string]bool{}
+	for _, release := range [][2]string{{"blue", "n"}, {"green", "n"}, {"blue", "m"}} {
+		own := map[string]bool{}
+		for _, o := range rendered(release[0], release[1]) {
+			id := fmt.Sprint(o["kind"], " ", text(o, "metadata", "namespace"), "/", text(o, "metadata", "name"))
+			check.False(t, "another release has it", taken[id], "%s", id)
+			own[id] = true
+		}
+		check.True(t, "there is a lease", own["Lease "+release[1]+"/"+release[0]+"-registrar-operator"], "%v", own)
+		maps.Copy(taken, own)
+	}
+}
+
 func TestMetricsAreClosedUntilSomebodyIsNamed(t *testing.T) {
 	all := render(t, "--values", filepath.Join(chartDir(t), "ci", "evaluation-values.yaml"))
 	for _, program := range []string{"api-server", "worker", "webhook-sender", "operator"} {
@@ -445,7 +487,7 @@ func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 		return namespace
 	}
 	named := strings.NewReplacer("n-r-registrar-operator-namespaced", "registrar-operator-namespaced", "'r-registrar-operator'", "'registrar-operator'",
-		"'n'", "'registrar-system'", ":n:r-registrar-operator'", ":registrar-system:registrar-operator'")
+		"'n'", "'registrar-system'", ":n:r-registrar-operator'", ":registrar-system:registrar-operator'", "/leases r-registrar-operator", "/leases registrar-operator")
 	for overlay, c := range map[string]struct {
 		values, more string
 		serves       []string // in the chart's words; "" is everywhere

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // configured reads a file of the folder config.
@@ -67,6 +68,22 @@ func TestGitOpsExamplesNameTheChart(t *testing.T) {
 	if path := text(configured(t, "flux", "tenant.yaml")[1], "spec", "path"); path != "" {
 		_, err := os.Stat(filepath.Join(chartDir(t), "..", "..", path))
 		check.NoError(t, err, "the tenant's path")
+	}
+}
+
+// What the tenant's Kustomization applies is all in its namespace, where its operator's rights are.
+func TestFluxRendersATenant(t *testing.T) {
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		nottested.Skip(t, "KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
+	}
+	tenant := configured(t, "flux", "tenant.yaml")[1]
+	out, err := run(t, filepath.Join(assets, "kubectl"), "kustomize", filepath.Join(chartDir(t), "..", "..", text(tenant, "spec", "path")))
+	check.NoError(check.Now(t), err, "")
+	all := objects(t, out)
+	check.True(t, "there are a URL and a key", len(all) >= 2, "%s", out)
+	for _, o := range all {
+		check.Equal(t, "the namespace", text(o, "metadata", "namespace"), text(tenant, "spec", "targetNamespace"), "%v", o["kind"])
 	}
 }
 

@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -192,5 +193,25 @@ func TestDashboardsAreOfOneForm(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Every promise has its error budget over all windows, on the dashboard and in the runbook.
+func TestEveryPromiseHasABudget(t *testing.T) {
+	dashboard, err := os.ReadFile(filepath.Join(chartDir(t), "files", "dashboards", "budgets.json"))
+	check.NoError(check.Now(t), err, "")
+	runbook, err := os.ReadFile(filepath.Join(chartDir(t), "..", "..", "docs", "runbooks", "RegistrarBudgetBurnsFast.md"))
+	check.NoError(check.Now(t), err, "")
+	windows := map[string][]string{}
+	for _, r := range rules(t) {
+		if window, ok := strings.CutPrefix(r.Record, "registrar:budget_burn:rate"); ok {
+			windows[r.Labels["slo"]] = append(windows[r.Labels["slo"]], window)
+		}
+	}
+	check.Slices(t, "the promises", slices.Sorted(maps.Keys(windows)), []string{"availability", "delivery", "latency", "mail", "plans"}, "")
+	for promise, have := range windows {
+		check.Slices(t, "the windows", have, []string{"5m", "30m", "1h", "6h", "3d"}, "%s", promise)
+		check.Contains(t, "the dashboard", string(dashboard), `slo=\"`+promise+`\"`, "")
+		check.Contains(t, "the runbook", string(runbook), "| `"+promise+"` |", "")
 	}
 }

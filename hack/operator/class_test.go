@@ -26,11 +26,12 @@ func TestTwoClassesInOneNamespace(t *testing.T) {
 
 	const release = "registrar-another"
 	w.release(t, release)
-	second, err := w.newOperator(t.Context(), "another", "CLASS_NAME=another", "LEASE_NAMESPACE="+release)
+	second, err := w.newOperator(t.Context(), "another", "CLASS_NAME=another", "LEASE_NAMESPACE="+release, "LEASE_NAME="+release)
 	check.NoError(check.Now(t), err, "")
 	check.NoError(check.Now(t), stack.StartReady(t.Context(), second.Program, second.private), "")
 	t.Cleanup(func() { check.NoError(t, second.Stop(), "") })
 	w.awaitRegistered(t, theirs)
+	w.run(t, "get", "lease", release, "--namespace="+release)
 	before := w.stored(t, ours)
 
 	// What one of them deletes, or is asked for, leaves the other's as it is.

@@ -481,7 +481,7 @@ func TestAnOperatorBehindPgBouncer(t *testing.T) {
 	}
 }
 
-// An operator's visits are traced, with their statements.
+// An operator's visits are traced, with their statements, and the log of one that failed leads to its trace.
 func TestVisitsAreTraced(t *testing.T) {
 	w := theWorld(t)
 	w.tenant(t, "traced")
@@ -508,6 +508,22 @@ func TestVisitsAreTraced(t *testing.T) {
 			t.Fatalf("no spans %v", wanted)
 		}
 	}
+
+	w.tenant(t, "traced-refused")
+	w.run(t, "create", "quota", "none", "--namespace=traced-refused", "--hard=secrets=0")
+	w.run(t, "wait", "--namespace=traced-refused", "--for=jsonpath={.status.hard.secrets}=0", "--timeout=60s", "resourcequota/none")
+	w.awaitRefusal(t, "traced-refused")
+	refused := endpoint("traced-refused", "results")
+	w.create(t, refused)
+	awaitReason(t, w, refused, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonReconcileError)
+	w.until(t, "the log of the failed visit names its trace", func() bool {
+		for line := range strings.Lines(traced.LogTail(200)) {
+			if strings.Contains(line, `"a visit failed"`) && strings.Contains(line, `"namespace":"traced-refused"`) {
+				return strings.Contains(line, `"trace_id":"`)
+			}
+		}
+		return false
+	})
 	check.NoError(check.Now(t), traced.Stop(), "")
 	check.NoError(check.Now(t), stack.StartReady(t.Context(), w.operator.Program, w.operator.private), "")
 }

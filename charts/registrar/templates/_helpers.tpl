@@ -416,6 +416,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "registrar.operatorEnv" -}}
 {{ include "registrar.redisEnv" . }}
 - {name: CLUSTER_NAME, value: {{ .Values.operator.clusterName | quote }}}
+- {name: LEASE_NAME, value: {{ include "registrar.fullname" . }}-operator}
 {{- with include "registrar.operatorNamespaces" . }}
 - {name: WATCH_NAMESPACES, value: {{ . | replace " " "," | quote }}}
 {{- end }}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"mime"
@@ -13,6 +14,9 @@ import (
 	"net"
 	"net/http/httptest"
 	netmail "net/mail"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -227,6 +231,33 @@ func TestEncryptionAndSignIn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The chart's caBundle names authorities by SSL_CERT_DIR, which a process reads once: each case is a process.
+func TestAnAuthorityOfTheEnvironmentIsTrusted(t *testing.T) {
+	t.Parallel()
+	const asked = "MAIL_TEST_SERVER"
+	if server := os.Getenv(asked); server != "" {
+		check.NoError(t, parse(t, server).Ping(t.Context()), "ping")
+		return
+	}
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	server := mailtest.Start(t, mailtest.Script{}, mailtest.Options{StartTLS: &tls.Config{Certificates: web.TLS.Certificates}}).Addr
+	ping := func(authorities string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), asked+"=smtp://"+server+"?tls=starttls", "SSL_CERT_DIR="+authorities)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := ping(t.TempDir())
+	check.True(t, "an unknown authority is refused", err != nil, "%s", out)
+	check.Contains(t, "the refusal", out, "certificate was not accepted", "")
+	known := t.TempDir()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
+	check.NoError(check.Now(t), os.WriteFile(filepath.Join(known, "ca.crt"), authority, 0o600), "")
+	out, err = ping(known)
+	check.NoError(t, err, "%s", out)
 }
 
 func TestParseServer(t *testing.T) {

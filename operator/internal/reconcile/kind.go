@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -84,11 +85,15 @@ func (k *kind[T]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.
 	defer cancel()
 	ctx, _, end := obs.StartRemote(ctx, "", "visit "+k.name, "k8s.namespace.name", req.Namespace, "k8s.object.name", req.Name)
 	defer func() {
-		if err != nil {
-			end(err.Error())
+		if err == nil {
+			end("")
 			return
 		}
-		end("")
+		end(err.Error())
+		// controller-runtime logs the error, too, and does not know the trace.
+		if obs.Traceparent(ctx) != "" {
+			slog.ErrorContext(ctx, "a visit failed", "kind", k.name, "namespace", req.Namespace, "name", req.Name, "error", err)
+		}
 	}()
 	object := k.empty()
 	if err := k.Client.Get(ctx, req.NamespacedName, object); err != nil {
@@ -306,7 +311,7 @@ func (k *kind[T]) controller(mgr manager.Manager) *builder.Builder {
 func (k *kind[T]) requests(ctx context.Context, which ...client.ListOption) []ctrl.Request {
 	found := k.list()
 	if err := k.Client.List(ctx, found, which...); err != nil {
-		logger(ctx).Error(err, "the cache does not answer")
+		slog.ErrorContext(ctx, "the cache does not answer", "kind", k.name, "error", err)
 		return nil
 	}
 	var requests []ctrl.Request

@@ -7,7 +7,6 @@
 package reconcile
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/account"
@@ -107,11 +105,4 @@ func (r *Reconciler) responsible(namespace string) bool {
 // spread keeps resources that were created together from being reconciled together.
 func spread(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/5+1))
-}
-
-func logger(ctx context.Context) interface {
-	Info(msg string, keysAndValues ...any)
-	Error(err error, msg string, keysAndValues ...any)
-} {
-	return log.FromContext(ctx)
 }

@@ -36,7 +36,8 @@ func (k *kind[T]) release(ctx context.Context, object T) (ctrl.Result, error) {
 		if k.Clock().Sub(object.GetDeletionTimestamp().Time) < k.Patience {
 			return k.stay(ctx, object, err)
 		}
-		logger(ctx).Error(err, "the resource goes though PostgreSQL could not be asked; what it stands for will be swept")
+		slog.ErrorContext(ctx, "the resource goes though PostgreSQL could not be asked; what it stands for will be swept",
+			"kind", k.name, "namespace", object.GetNamespace(), "name", object.GetName(), "error", err)
 		k.emit(object, occurrence{warning, "Abandoned", fmt.Sprintf(
 			"PostgreSQL could not be asked for %s; the %s (id %d) is %s when it answers again.", k.Patience, k.stands, k.id(object), k.swept)})
 	}

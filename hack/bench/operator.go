@@ -28,7 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 var operatorCases = []benchCase{
@@ -154,7 +154,7 @@ func newKubernetes(ctx context.Context, r *run, h *house) (_ *kubernetes, err er
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	var config *rest.Config
@@ -183,14 +183,14 @@ func (k *kubernetes) close() error {
 // watch notes what the statuses say, as a client of the cluster sees it.
 func (k *kubernetes) watch(ctx context.Context) error {
 	ctx, k.stop = context.WithCancel(ctx)
-	changes, err := k.client.Watch(ctx, &v1alpha1.WebhookEndpointList{})
+	changes, err := k.client.Watch(ctx, &v1beta1.WebhookEndpointList{})
 	if err != nil {
 		return err
 	}
 	go func() {
 		defer changes.Stop()
 		for c := range changes.ResultChan() {
-			if e, ok := c.Object.(*v1alpha1.WebhookEndpoint); ok {
+			if e, ok := c.Object.(*v1beta1.WebhookEndpoint); ok {
 				k.saw(e)
 			}
 		}
@@ -199,15 +199,15 @@ func (k *kubernetes) watch(ctx context.Context) error {
 	return nil
 }
 
-func (k *kubernetes) saw(e *v1alpha1.WebhookEndpoint) {
+func (k *kubernetes) saw(e *v1beta1.WebhookEndpoint) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	name := e.Namespace + "/" + e.Name
-	if _, known := k.ids[name]; !known && meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReady) {
+	if _, known := k.ids[name]; !known && meta.IsStatusConditionTrue(e.Status.Conditions, v1beta1.ConditionReady) {
 		k.ids[name] = e.Status.EndpointID
 		k.ready++
 	}
-	k.on[name] = meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSwitchedOn)
+	k.on[name] = meta.IsStatusConditionTrue(e.Status.Conditions, v1beta1.ConditionSwitchedOn)
 	select {
 	case k.news <- struct{}{}:
 	default: // somebody has been told
@@ -246,7 +246,7 @@ func (k *kubernetes) tenants(ctx context.Context, n int) error {
 			return err
 		}
 		k.organizations[i] = o.ID
-		return k.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelOrganization: name}}})
+		return k.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1beta1.LabelOrganization: name}}})
 	})
 }
 
@@ -303,8 +303,8 @@ func (k *kubernetes) bringUp(ctx context.Context, r *run, operator *stack.Progra
 	}
 	err := parallel(ctx, to-from, func(ctx context.Context, i int) error {
 		tenant, n := operatorTenant((from+i)/operatorEach), strconv.Itoa((from+i)%operatorEach)
-		return k.client.Create(ctx, &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "url-" + n},
-			Spec: v1alpha1.WebhookEndpointSpec{Organization: tenant, URL: "https://hooks.example.com/" + tenant + "/" + n}})
+		return k.client.Create(ctx, &v1beta1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "url-" + n},
+			Spec: v1beta1.WebhookEndpointSpec{Organization: tenant, URL: "https://hooks.example.com/" + tenant + "/" + n}})
 	})
 	if err != nil {
 		return 0, err

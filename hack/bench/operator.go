@@ -175,7 +175,7 @@ func (k *kubernetes) close() error {
 	}
 	if k.stop != nil {
 		k.stop()
-		<-k.ended
+		_ = <-k.ended
 	}
 	return errors.Join(append(errs, k.cluster.Stop())...)
 }

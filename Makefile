@@ -89,7 +89,8 @@ bench: ## Measure a whole Registrar on this machine (ARGS='-list', ARGS='-scale 
 soak: ## Break a whole Registrar under load for 90 minutes and check it against a model (ARGS='-for 4m')
 	@$(call tool,soak) $(ARGS)
 
-# The linter is a tool of a module of its own, so that its dependencies never reach the programs.
+# The linter, with that of Kubernetes' APIs built in, is a tool of a module of its own, so that its dependencies never reach
+# the programs.
 $(LINT): hack/tools/go.mod hack/tools/go.sum
 	@mkdir -p bin
-	go build -modfile=hack/tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	go build -modfile=hack/tools/go.mod -o $@ sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter

@@ -37,7 +37,7 @@ func TestAResourceBecomesAURLAndGoesWithIt(t *testing.T) {
 		check.True(t, "stored.SwitchedOn", stored.SwitchedOn, "registered: %+v", stored)
 	}
 	if check.Equal(t, "e.Status.EndpointID", e.Status.EndpointID, int64(stored.ID), "status: %+v", e.Status) &&
-		check.Equal(t, "e.Status.SecretVersion", e.Status.SecretVersion, 1, "status: %+v", e.Status) &&
+		check.Equal(t, "e.Status.SecretVersion", e.Status.SecretVersion, int32(1), "status: %+v", e.Status) &&
 		check.True(t, "there is a reference to a secret", e.Status.SecretRef != nil, "status: %+v", e.Status) {
 		check.Equal(t, "*e.Status.SecretRef", *e.Status.SecretRef, (v1beta1.SecretKeyRef{Name: "results-signing-secret", Key: "secret"}), "status: %+v", e.Status)
 	}
@@ -185,7 +185,7 @@ func TestAChangeMadeElsewhereIsUndone(t *testing.T) {
 
 func (w *world) awaitVersion(t *testing.T, e *v1beta1.WebhookEndpoint, version int) {
 	t.Helper()
-	await(t, w, e, "signed with the next secret", func(e *v1beta1.WebhookEndpoint) bool { return e.Status.SecretVersion == version })
+	await(t, w, e, "signed with the next secret", func(e *v1beta1.WebhookEndpoint) bool { return int(e.Status.SecretVersion) == version })
 }
 
 func TestASecretOfTheTeamSigns(t *testing.T) {
@@ -250,7 +250,7 @@ func TestASwitchOffIsShownAndUndone(t *testing.T) {
 	if check.Contains(t, "message", off.Message, "50", "the reason is not shown: %+v", e.Status) &&
 		check.Equal(t, "e.Status.SwitchedOffReason", e.Status.SwitchedOffReason, off.Message, "the reason is not shown: %+v", e.Status) &&
 		check.True(t, "there is a time of switching off", e.Status.SwitchedOffAt != nil, "the reason is not shown: %+v", e.Status) {
-		check.Equal(t, "e.Status.ConsecutiveFailures", e.Status.ConsecutiveFailures, webhook.SwitchOffAfter, "the reason is not shown: %+v", e.Status)
+		check.Equal(t, "e.Status.ConsecutiveFailures", int(e.Status.ConsecutiveFailures), webhook.SwitchOffAfter, "the reason is not shown: %+v", e.Status)
 	}
 	if stalled := conditionOf(e, v1beta1.ConditionStalled); check.True(t, "the endpoint is stalled", stalled != nil, "Stalled: %+v", stalled) {
 		check.Equal(t, "stalled.Reason", stalled.Reason, v1beta1.ReasonSwitchedOff, "Stalled: %+v", stalled)

@@ -159,6 +159,9 @@ func (c *Cluster) Stop() error {
 // URL is where the API server listens.
 func (c *Cluster) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", c.options.APIPort) }
 
+// EtcdURL is where etcd answers, also in JSON.
+func (c *Cluster) EtcdURL() string { return httpURL(c.options.Etcd[0]) }
+
 // Admin is the kubeconfig file of somebody who may do everything.
 func (c *Cluster) Admin() string { return c.admin }
 

@@ -67,6 +67,7 @@ func connect(o *options, getenv func(string) string, stdout, stderr io.Writer) *
 	cluster, unreached := config.ClientConfig()
 	if s.unreached = cmp.Or(err, unreached); s.unreached == nil {
 		o.namespace = namespace
+		cluster.QPS = -1 // the API server says when it has enough
 		s.client, s.unreached = client.NewWithWatch(cluster, client.Options{Scheme: runtime.NewScheme()})
 	}
 	return s

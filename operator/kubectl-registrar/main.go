@@ -66,11 +66,12 @@ type options struct {
 	events                       []string
 	wait                         bool
 	overlap                      string // of a rotation
+	chunkSize                    int64  // of a migration
 }
 
 // commands are in the order in which the help lists them.
 func commands() []command {
-	return []command{statusCommand, explainCommand, deliveriesCommand, replayCommand, rotateCommand}
+	return []command{statusCommand, explainCommand, deliveriesCommand, replayCommand, rotateCommand, migrateCommand}
 }
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {

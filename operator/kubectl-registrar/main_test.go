@@ -63,12 +63,16 @@ func TestWithoutACluster(t *testing.T) {
 		{"explain pod/results", "", "write KIND/NAME with a kind of Organization, WebhookEndpoint"},
 		{"rotate results", "", "webhookendpoint/my-name"},
 		{"rotate", "", "name one webhookendpoint/NAME or apikey/NAME"},
+		{"migrate whe/results", "", "migrate takes no arguments"},
+		{"migrate --chunk-size 0", "", "--chunk-size: 0 is too few"},
 		{"dance", "", `there is no command "dance"`},
 		{"status -o table", "", "use json or yaml"},
 		{"status --loud", "", "kubectl registrar status --help lists the flags"},
 		{"__complete", "rotate\tReplace a signing secret", ""},
 		{"__complete replay --fr", "--from\ttime from which on", ""},
 		{"__complete rotate ", ":4\n", ""},
+		{"__complete mig", "migrate\tStore all resources", ""},
+		{"__complete migrate --ch", "--chunk-size\thow many", ""},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			out, err := call(t, strings.Split(c.args, " ")...)

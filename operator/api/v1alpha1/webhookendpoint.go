@@ -31,15 +31,17 @@ type (
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="metadata.name: at most 200 characters, because the Secret is named after it"
 type WebhookEndpoint struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every resource.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what should be true of the URL.
+	// spec is what should be true of the URL.
 	//
 	// +required
-	Spec WebhookEndpointSpec `json:"spec"`
+	Spec WebhookEndpointSpec `json:"spec,omitzero"`
 
-	// Status is what the operator last saw.
+	// status is what the operator last saw.
 	//
 	// +optional
 	Status WebhookEndpointStatus `json:"status,omitzero"`

@@ -28,16 +28,16 @@ type KeyScope string
 //
 //nolint:revive // the name of the kind
 type ApiKeySpec struct {
-	// ClassName says which operator manages the resource: the one with this class, or, when it is empty, the one without a
+	// className says which operator manages the resource: the one with this class, or, when it is empty, the one without a
 	// class. It cannot be changed later.
 	//
 	// +optional
-	// +kubebuilder:default=""
+	// +default=""
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="className: cannot be changed; delete this resource and create another"
-	ClassName string `json:"className"`
+	ClassName string `json:"className,omitempty"`
 
-	// Organization is the slug of the organization whose data the key opens. The namespace must be one that the
+	// organization is the slug of the organization whose data the key opens. The namespace must be one that the
 	// Organization resource allows or, where none says, carry the slug in the label registrar.dev/organization.
 	//
 	// +required
@@ -45,21 +45,21 @@ type ApiKeySpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="organization: use the organization's slug, lower-case letters, digits and hyphens"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="organization: a key stays with its organization; delete this resource and create another"
-	Organization string `json:"organization"`
+	Organization string `json:"organization,omitempty"`
 
-	// Access is what the key may do: full, or read_only for lists and results alone. Leave it out where scopes say more.
+	// access is what the key may do: full, or read_only for lists and results alone. Leave it out where scopes say more.
 	//
 	// +optional
 	Access KeyAccess `json:"access,omitempty"`
 
-	// Scopes are the parts of the API that the key may use, instead of access.
+	// scopes are the parts of the API that the key may use, instead of access.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=12
 	Scopes []KeyScope `json:"scopes,omitempty"`
 
-	// Networks are the addresses and networks that the key works from, such as 203.0.113.0/28; none: from everywhere.
+	// networks are the addresses and networks that the key works from, such as 203.0.113.0/28; none: from everywhere.
 	//
 	// +optional
 	// +listType=set
@@ -68,12 +68,12 @@ type ApiKeySpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="isIP(self) || isCIDR(self)",message="networks: write an address or a network such as 203.0.113.0/28"
 	Networks []string `json:"networks,omitempty"`
 
-	// Sandbox says that the key is for the organization's sandbox, and for nothing else.
+	// sandbox says that the key is for the organization's sandbox, and for nothing else.
 	//
 	// +optional
 	Sandbox bool `json:"sandbox,omitempty"`
 
-	// SecretName is the name of the Secret that the operator makes, with the key's text under "key". Without it, the
+	// secretName is the name of the Secret that the operator makes, with the key's text under "key". Without it, the
 	// Secret is called <name>-api-key. It cannot be changed later.
 	//
 	// +optional
@@ -81,7 +81,7 @@ type ApiKeySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="secretName: not the name of a Secret"
 	SecretName string `json:"secretName,omitempty"`
 
-	// RotateEvery is how long a key is used until another takes its place, an hour at least, such as 720h. Without it,
+	// rotateEvery is how long a key is used until another takes its place, an hour at least, such as 720h. Without it,
 	// a key is replaced only on request.
 	//
 	// +optional
@@ -89,20 +89,20 @@ type ApiKeySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[hms])+$') && duration(self) >= duration('1h') && duration(self) <= duration('87600h')",message="rotateEvery: use a duration from 1h to 87600h, such as 720h"
 	RotateEvery string `json:"rotateEvery,omitempty"`
 
-	// Overlap is how long a key that was replaced still works, so that programs can read the new one. With 0s it is
+	// overlap is how long a key that was replaced still works, so that programs can read the new one. With 0s it is
 	// revoked at once.
 	//
 	// +optional
-	// +kubebuilder:default="24h"
+	// +default="24h"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+[hms])+$') && duration(self) >= duration('0s') && duration(self) <= duration('8760h')",message="overlap: use a duration from 0s to 8760h, such as 24h"
 	Overlap string `json:"overlap,omitempty"`
 
-	// DeletionPolicy says what becomes of the key when this resource is deleted. Delete revokes it. Retain leaves it,
+	// deletionPolicy says what becomes of the key when this resource is deleted. Delete revokes it. Retain leaves it,
 	// with its Secret, to people.
 	//
 	// +optional
-	// +kubebuilder:default=Delete
+	// +default="Delete"
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
@@ -116,7 +116,7 @@ const (
 //
 //nolint:revive // the name of the kind
 type ApiKeyStatus struct {
-	// Conditions say whether the Secret has a key that works and is as spec says (Ready) and, while it is so, that
+	// conditions say whether the Secret has a key that works and is as spec says (Ready) and, while it is so, that
 	// somebody has to act (Stalled).
 	//
 	// +optional
@@ -124,54 +124,54 @@ type ApiKeyStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions speak of.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// OrganizationID is the organization's id in Registrar.
+	// organizationID is the organization's id in Registrar.
 	//
 	// +optional
 	OrganizationID int64 `json:"organizationID,omitempty"`
 
-	// KeyID is the key's id in Registrar, as the platform API shows it.
+	// keyID is the key's id in Registrar, as the platform API shows it.
 	//
 	// +optional
 	KeyID int64 `json:"keyID,omitempty"`
 
-	// Prefix is what the key's text begins with, as the console shows it.
+	// prefix is what the key's text begins with, as the console shows it.
 	//
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
-	// SecretName is the name of the Secret that has the key.
+	// secretName is the name of the Secret that has the key.
 	//
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// CreatedAt is when the key was made.
+	// createdAt is when the key was made.
 	//
 	// +optional
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
 
-	// RotatesAt is when another key takes its place; absent without rotateEvery.
+	// rotatesAt is when another key takes its place; absent without rotateEvery.
 	//
 	// +optional
 	RotatesAt *metav1.Time `json:"rotatesAt,omitempty"`
 
-	// LastUsedOn is the last day, in the time zone of the platform, on which the key was used; absent if it never was.
+	// lastUsedOn is the last day, in the time zone of the platform, on which the key was used; absent if it never was.
 	// Refreshed when something changes and slowly otherwise.
 	//
 	// +optional
 	LastUsedOn string `json:"lastUsedOn,omitempty"`
 
-	// PreviousKeys are those that were replaced and still work, the newest first.
+	// previousKeys are those that were replaced and still work, the newest first.
 	//
 	// +optional
 	// +listType=atomic
 	PreviousKeys []PreviousKey `json:"previousKeys,omitempty"`
 
-	// Handled are the tokens of the annotations that were acted on last.
+	// handled are the tokens of the annotations that were acted on last.
 	//
 	// +optional
 	Handled HandledKeyTokens `json:"handled,omitzero"`
@@ -179,17 +179,17 @@ type ApiKeyStatus struct {
 
 // PreviousKey is a key that was replaced and still works.
 type PreviousKey struct {
-	// Prefix is what its text begins with.
+	// prefix is what its text begins with.
 	//
 	// +required
 	Prefix string `json:"prefix"`
 
-	// EndsAt is when it stops working.
+	// endsAt is when it stops working.
 	//
 	// +required
 	EndsAt metav1.Time `json:"endsAt"`
 
-	// LastUsedOn is the last day on which it was used, as of the key itself.
+	// lastUsedOn is the last day on which it was used, as of the key itself.
 	//
 	// +optional
 	LastUsedOn string `json:"lastUsedOn,omitempty"`
@@ -197,7 +197,7 @@ type PreviousKey struct {
 
 // HandledKeyTokens are the values of an ApiKey's annotations that were acted on last.
 type HandledKeyTokens struct {
-	// Rotate is that of registrar.dev/rotate.
+	// rotate is that of registrar.dev/rotate.
 	//
 	// +optional
 	Rotate string `json:"rotate,omitempty"`
@@ -223,15 +223,17 @@ type HandledKeyTokens struct {
 //nolint:revive // the name of the kind
 type ApiKey struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every resource.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what should be true of the key.
+	// spec is what should be true of the key.
 	//
 	// +required
-	Spec ApiKeySpec `json:"spec"`
+	Spec ApiKeySpec `json:"spec,omitzero"`
 
-	// Status is what the operator last saw.
+	// status is what the operator last saw.
 	//
 	// +optional
 	Status ApiKeyStatus `json:"status,omitzero"`

@@ -13,16 +13,16 @@ type StaffRole string
 // OrganizationSpec is what should be true of an organization. A setting that is left out is not managed: its staff and
 // the platform change it as they like.
 type OrganizationSpec struct {
-	// ClassName says which operator manages the organization: the one with this class, or, when it is empty, the one
+	// className says which operator manages the organization: the one with this class, or, when it is empty, the one
 	// without a class. It cannot be changed later.
 	//
 	// +optional
-	// +kubebuilder:default=""
+	// +default=""
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="className: cannot be changed; delete this resource and create another"
-	ClassName string `json:"className"`
+	ClassName string `json:"className,omitempty"`
 
-	// Slug is what the platform calls the organization, also in its APIs. It cannot be changed later. An organization
+	// slug is what the platform calls the organization, also in its APIs. It cannot be changed later. An organization
 	// that exists is taken over as it is.
 	//
 	// +required
@@ -30,22 +30,22 @@ type OrganizationSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="slug: use lower-case letters, digits and hyphens, with a letter or digit at both ends"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="slug: an organization keeps its slug; delete this resource and create another"
-	Slug string `json:"slug"`
+	Slug string `json:"slug,omitempty"`
 
-	// Name is what students and staff read.
+	// name is what students and staff read.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:XValidation:rule="self.trim() == self",message="name: leave out the spaces around it"
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
-	// LanguageTestsEnabled says whether the organization may use language tests.
+	// languageTestsEnabled says whether the organization may use language tests.
 	//
 	// +optional
 	LanguageTestsEnabled *bool `json:"languageTestsEnabled,omitempty"`
 
-	// Language is that of students who chose none, on their pages and in mails: the code of one that the site has, such as
+	// language is that of students who chose none, on their pages and in mails: the code of one that the site has, such as
 	// en, hi or ar.
 	//
 	// +optional
@@ -53,18 +53,18 @@ type OrganizationSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]{2,3}(-[A-Za-z0-9]+)*$')",message="language: use the code of a language, such as en"
 	Language *string `json:"language,omitempty"`
 
-	// ProvisioningDefaults hold where a call of the partner API says nothing else.
+	// provisioningDefaults hold where a call of the partner API says nothing else.
 	//
 	// +optional
 	ProvisioningDefaults ProvisioningDefaults `json:"provisioningDefaults,omitzero"`
 
-	// AllowedNamespaces selects, by their labels, the namespaces that may register the organization's webhook URLs: {}
+	// allowedNamespaces selects, by their labels, the namespaces that may register the organization's webhook URLs: {}
 	// selects all of them. When it is left out, the label registrar.dev/organization of a namespace decides.
 	//
 	// +optional
 	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
 
-	// Staff are people who are kept on the staff, each in the given role. Who is new gets a mail with an invitation; who
+	// staff are people who are kept on the staff, each in the given role. Who is new gets a mail with an invitation; who
 	// is taken from this list is deactivated. Staff who were never in it are not touched.
 	//
 	// +optional
@@ -73,55 +73,55 @@ type OrganizationSpec struct {
 	// +kubebuilder:validation:MaxItems=200
 	Staff []StaffMember `json:"staff,omitempty"`
 
-	// Sandbox says whether the organization has a sandbox. With false, one that exists is dropped with its data.
+	// sandbox says whether the organization has a sandbox. With false, one that exists is dropped with its data.
 	//
 	// +optional
 	Sandbox *bool `json:"sandbox,omitempty"`
 
-	// DeletionPolicy says what becomes of the organization when this resource is deleted. Retain leaves it as it is.
+	// deletionPolicy says what becomes of the organization when this resource is deleted. Retain leaves it as it is.
 	// Delete erases it with its students, their work and everything else, and cannot be undone.
 	//
 	// +optional
-	// +kubebuilder:default=Retain
+	// +default="Retain"
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // ProvisioningDefaults are those of the platform API.
 type ProvisioningDefaults struct {
-	// AccessMonths is how long an enrollment lasts, unless the call, the course or its type has a length.
+	// accessMonths is how long an enrollment lasts, unless the call, the course or its type has a length.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=120
 	AccessMonths *int32 `json:"accessMonths,omitempty"`
 
-	// GracePeriodDays is for how long a course can be used after its last day.
+	// gracePeriodDays is for how long a course can be used after its last day.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=365
 	GracePeriodDays *int32 `json:"gracePeriodDays,omitempty"`
 
-	// StarterTestsPerCourse is how many tests a new enrollment gets.
+	// starterTestsPerCourse is how many tests a new enrollment gets.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	StarterTestsPerCourse *int32 `json:"starterTestsPerCourse,omitempty"`
 
-	// VisibleTestsLimit is how many tests of the catalog a new student sees.
+	// visibleTestsLimit is how many tests of the catalog a new student sees.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	VisibleTestsLimit *int32 `json:"visibleTestsLimit,omitempty"`
 
-	// SendWelcomeEmail says whether new students are mailed.
+	// sendWelcomeEmail says whether new students are mailed.
 	//
 	// +optional
 	SendWelcomeEmail *bool `json:"sendWelcomeEmail,omitempty"`
 
-	// SetPasswordLinkValidDays is for how many days a link to set a password works.
+	// setPasswordLinkValidDays is for how many days a link to set a password works.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -131,27 +131,27 @@ type ProvisioningDefaults struct {
 
 // StaffMember is a person on the staff.
 type StaffMember struct {
-	// Email is the person's address.
+	// email is the person's address.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:XValidation:rule="self.contains('@') && self.trim() == self",message="staff.email: not an email address"
-	Email string `json:"email"`
+	Email string `json:"email,omitempty"`
 
-	// Role is what the person may do: owners do everything, admins everything but staff, examiners and teachers look
+	// role is what the person may do: owners do everything, admins everything but staff, examiners and teachers look
 	// students up.
 	//
 	// +required
-	Role StaffRole `json:"role"`
+	Role StaffRole `json:"role,omitempty"`
 
-	// FirstName is that of a person without an account.
+	// firstName is that of a person without an account.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=150
 	FirstName string `json:"firstName,omitempty"`
 
-	// LastName is that of a person without an account.
+	// lastName is that of a person without an account.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=150
@@ -169,7 +169,7 @@ const (
 
 // OrganizationStatus is what the operator last saw.
 type OrganizationStatus struct {
-	// Conditions say whether the organization is as spec says (Ready) and, while it is so, that somebody has to act
+	// conditions say whether the organization is as spec says (Ready) and, while it is so, that somebody has to act
 	// (Stalled).
 	//
 	// +optional
@@ -177,17 +177,17 @@ type OrganizationStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions speak of.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// OrganizationID is the organization's id in Registrar; absent while this resource does not manage one.
+	// organizationID is the organization's id in Registrar; absent while this resource does not manage one.
 	//
 	// +optional
 	OrganizationID int64 `json:"organizationID,omitempty"`
 
-	// SandboxCreationTime is when the sandbox was made; absent without one.
+	// sandboxCreationTime is when the sandbox was made; absent without one.
 	//
 	// +optional
 	SandboxCreationTime *metav1.Time `json:"sandboxCreationTime,omitempty"`
@@ -208,15 +208,17 @@ type OrganizationStatus struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 type Organization struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every resource.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what should be true of the organization.
+	// spec is what should be true of the organization.
 	//
 	// +required
-	Spec OrganizationSpec `json:"spec"`
+	Spec OrganizationSpec `json:"spec,omitzero"`
 
-	// Status is what the operator last saw.
+	// status is what the operator last saw.
 	//
 	// +optional
 	Status OrganizationStatus `json:"status,omitzero"`

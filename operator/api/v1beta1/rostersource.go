@@ -24,16 +24,16 @@ const (
 
 // RosterSourceSpec is what should be true of a system that sends rosters of an organization.
 type RosterSourceSpec struct {
-	// ClassName says which operator manages the resource: the one with this class, or, when it is empty, the one without a
+	// className says which operator manages the resource: the one with this class, or, when it is empty, the one without a
 	// class. It cannot be changed later.
 	//
 	// +optional
-	// +kubebuilder:default=""
+	// +default=""
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="className: cannot be changed; delete this resource and create another"
-	ClassName string `json:"className"`
+	ClassName string `json:"className,omitempty"`
 
-	// Organization is the slug of the organization. The namespace must be one that the Organization resource allows or,
+	// organization is the slug of the organization. The namespace must be one that the Organization resource allows or,
 	// where none says, carry the slug in the label registrar.dev/organization.
 	//
 	// +required
@@ -41,47 +41,47 @@ type RosterSourceSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="organization: use the organization's slug, lower-case letters, digits and hyphens"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="organization: a source stays with its organization; delete this resource and create another"
-	Organization string `json:"organization"`
+	Organization string `json:"organization,omitempty"`
 
-	// Source is the label with which the system sends its rosters. It cannot be changed later. A source that has sent
+	// source is the label with which the system sends its rosters. It cannot be changed later. A source that has sent
 	// rosters already is taken over with its people.
 	//
 	// +optional
-	// +kubebuilder:default=default
+	// +default="default"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:XValidation:rule="self.trim() == self && !self.matches('[[:cntrl:]]')",message="source: leave out the spaces around it, and what cannot be shown"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="source: cannot be changed; delete this resource and create another"
 	Source string `json:"source,omitempty"`
 
-	// AuthoritativeEnabled says whether the source may send authoritative snapshots, after which people who are missing
+	// authoritativeEnabled says whether the source may send authoritative snapshots, after which people who are missing
 	// become inactive.
 	//
 	// +optional
 	AuthoritativeEnabled bool `json:"authoritativeEnabled,omitempty"`
 
-	// Approval says which snapshots wait for a person: Guarded, those that a guard stops, or Always, each of them.
+	// approval says which snapshots wait for a person: Guarded, those that a guard stops, or Always, each of them.
 	//
 	// +optional
-	// +kubebuilder:default=Guarded
+	// +default="Guarded"
 	Approval RosterApproval `json:"approval,omitempty"`
 
-	// Guards say when a snapshot is held although nobody has to approve each.
+	// guards say when a snapshot is held although nobody has to approve each.
 	//
 	// +optional
 	Guards RosterGuards `json:"guards,omitzero"`
 
-	// DeletionPolicy says what becomes of the settings when this resource is deleted. Delete gives the source those that it
+	// deletionPolicy says what becomes of the settings when this resource is deleted. Delete gives the source those that it
 	// has by itself, without authoritative snapshots. Retain leaves them as they are. The people stay in any case.
 	//
 	// +optional
-	// +kubebuilder:default=Delete
+	// +default="Delete"
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // RosterGuards are what holds a snapshot of a source.
 type RosterGuards struct {
-	// MaxLossPercent is the share of the source's people, and of their places in classes, that a snapshot may take away
+	// maxLossPercent is the share of the source's people, and of their places in classes, that a snapshot may take away
 	// without approval. Without it the usual rule holds a snapshot: more than half, or five and more than a tenth.
 	//
 	// +optional
@@ -100,7 +100,7 @@ const (
 
 // RosterSourceStatus is what the operator last saw.
 type RosterSourceStatus struct {
-	// Conditions say whether the source is as spec says (Ready), whether a run waits for a person (RunHeld), whose message
+	// conditions say whether the source is as spec says (Ready), whether a run waits for a person (RunHeld), whose message
 	// names what to do, and, while it is so, that somebody has to act for the source to become Ready (Stalled).
 	//
 	// +optional
@@ -108,32 +108,32 @@ type RosterSourceStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions speak of.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// OrganizationID is the organization's id in Registrar.
+	// organizationID is the organization's id in Registrar.
 	//
 	// +optional
 	OrganizationID int64 `json:"organizationID,omitempty"`
 
-	// SourceID is the source's id in Registrar.
+	// sourceID is the source's id in Registrar.
 	//
 	// +optional
 	SourceID int64 `json:"sourceID,omitempty"`
 
-	// LastRun is the newest run of the source that is no preview.
+	// lastRun is the newest run of the source that is no preview.
 	//
 	// +optional
 	LastRun *RosterRun `json:"lastRun,omitempty"`
 
-	// HeldRun is the number of the newest run that waits for a person; 0: none does.
+	// heldRun is the number of the newest run that waits for a person; 0: none does.
 	//
 	// +optional
 	HeldRun int64 `json:"heldRun,omitempty"`
 
-	// Handled are the values of the annotations that were acted on last.
+	// handled are the values of the annotations that were acted on last.
 	//
 	// +optional
 	Handled HandledRosterTokens `json:"handled,omitzero"`
@@ -141,67 +141,67 @@ type RosterSourceStatus struct {
 
 // RosterRun is an import of a roster.
 type RosterRun struct {
-	// ID is the run's number, as the console and the APIs show it.
+	// id is the run's number, as the console and the APIs show it.
 	//
 	// +required
 	ID int64 `json:"id"`
 
-	// State is how far the run is: queued, applying, applied, held, discarded, refused or undone.
+	// state is how far the run is: queued, applying, applied, held, discarded, refused or undone.
 	//
 	// +required
 	State string `json:"state"`
 
-	// Mode is what the file stands for: additive_only or authoritative_snapshot.
+	// mode is what the file stands for: additive_only or authoritative_snapshot.
 	//
 	// +required
 	Mode string `json:"mode"`
 
-	// StartedAt is when the file was sent.
+	// startedAt is when the file was sent.
 	//
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 
-	// FinishedAt is when the run was over, or held; absent before.
+	// finishedAt is when the run was over, or held; absent before.
 	//
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 
-	// Created is how many people the run creates, or has created. Before it is planned the figures are 0.
+	// created is how many people the run creates, or has created. Before it is planned the figures are 0.
 	//
 	// +optional
 	Created int32 `json:"created,omitempty"`
 
-	// Updated is how many people it changes, those who become inactive included.
+	// updated is how many people it changes, those who become inactive included.
 	//
 	// +optional
 	Updated int32 `json:"updated,omitempty"`
 
-	// Skipped is how many people stay as they are.
+	// skipped is how many people stay as they are.
 	//
 	// +optional
 	Skipped int32 `json:"skipped,omitempty"`
 
-	// Deactivated is how many people become inactive.
+	// deactivated is how many people become inactive.
 	//
 	// +optional
 	Deactivated int32 `json:"deactivated,omitempty"`
 
-	// PlacesAdded is how many places in classes are added.
+	// placesAdded is how many places in classes are added.
 	//
 	// +optional
 	PlacesAdded int32 `json:"placesAdded,omitempty"`
 
-	// PlacesRemoved is how many places in classes are taken away.
+	// placesRemoved is how many places in classes are taken away.
 	//
 	// +optional
 	PlacesRemoved int32 `json:"placesRemoved,omitempty"`
 
-	// Issues is how many problems and remarks the run has about the file.
+	// issues is how many problems and remarks the run has about the file.
 	//
 	// +optional
 	Issues int32 `json:"issues,omitempty"`
 
-	// Message is why the file was refused; empty otherwise.
+	// message is why the file was refused; empty otherwise.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -209,12 +209,12 @@ type RosterRun struct {
 
 // HandledRosterTokens are the values of a RosterSource's annotations that were acted on last.
 type HandledRosterTokens struct {
-	// ApproveRun is that of registrar.dev/approve-run.
+	// approveRun is that of registrar.dev/approve-run.
 	//
 	// +optional
 	ApproveRun string `json:"approveRun,omitempty"`
 
-	// DiscardRun is that of registrar.dev/discard-run.
+	// discardRun is that of registrar.dev/discard-run.
 	//
 	// +optional
 	DiscardRun string `json:"discardRun,omitempty"`
@@ -238,15 +238,17 @@ type HandledRosterTokens struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 type RosterSource struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every resource.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what should be true of the source.
+	// spec is what should be true of the source.
 	//
 	// +required
-	Spec RosterSourceSpec `json:"spec"`
+	Spec RosterSourceSpec `json:"spec,omitzero"`
 
-	// Status is what the operator last saw.
+	// status is what the operator last saw.
 	//
 	// +optional
 	Status RosterSourceStatus `json:"status,omitzero"`

@@ -23,27 +23,29 @@ const DefaultSecretKey = "secret"
 
 // WebhookEndpointSpec is what should be true of a receiver URL.
 type WebhookEndpointSpec struct {
-	// ClassName says which operator manages the resource: the one with this class, or, when it is empty, the one without a
+	// className says which operator manages the resource: the one with this class, or, when it is empty, the one without a
 	// class. It cannot be changed later.
 	//
 	// +optional
-	// +kubebuilder:default=""
+	// +default=""
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="className: cannot be changed; delete this resource and create another"
-	ClassName string `json:"className"`
+	ClassName string `json:"className,omitempty"`
 
-	// Organization is the slug of the organization whose events the URL receives. The namespace
+	// organization is the slug of the organization whose events the URL receives. The namespace
 	// must be one that the Organization resource allows or, where none says, carry the slug in the
 	// label registrar.dev/organization.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="organization: use the organization's slug, lower-case letters, digits and hyphens"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="organization: a URL stays with its organization; delete this resource and create another"
-	Organization string `json:"organization"`
+	Organization string `json:"organization,omitempty"`
 
-	// URL is the public https:// address that events are posted to.
+	// url is the public https:// address that events are posted to.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2000
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getHostname() != ''",message="url: not an absolute URL; write one such as https://hooks.example.com/registrar"
@@ -52,57 +54,57 @@ type WebhookEndpointSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains('#')",message="url: a fragment (#...) never reaches the server; leave it out"
 	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || (url(self).getPort().size() < 6 && (int(url(self).getPort()) == 443 || (int(url(self).getPort()) >= 1024 && int(url(self).getPort()) <= 65535)))",message="url: this port is not allowed; use 443 or one from 1024 to 65535"
 	// +kubebuilder:validation:XValidation:rule="self.trim() == self",message="url: leave out the spaces around it"
-	URL string `json:"url"`
+	URL string `json:"url,omitempty"`
 
-	// Events are those that the URL receives; none means all.
+	// events are those that the URL receives; none means all.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=9
 	Events []EventType `json:"events,omitempty"`
 
-	// TimeZone is the IANA zone that timestamps are written in, such as Asia/Kolkata.
+	// timeZone is the IANA zone that timestamps are written in, such as Asia/Kolkata.
 	//
 	// +optional
-	// +kubebuilder:default=UTC
+	// +default="UTC"
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local'",message="timeZone: use the name of an IANA time zone, such as UTC or Asia/Kolkata"
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// SigningSecretRef names a Secret in the same namespace that holds the signing secret.
+	// signingSecretRef names a Secret in the same namespace that holds the signing secret.
 	// Without it the operator generates a Secret that it owns, <name>-signing-secret.
 	//
 	// +optional
 	SigningSecretRef *SecretKeyRef `json:"signingSecretRef,omitempty"`
 
-	// Rotation says how a signing secret replaces another.
+	// rotation says how a signing secret replaces another.
 	//
 	// +optional
 	Rotation *Rotation `json:"rotation,omitempty"`
 
-	// Suspend stops deliveries to the URL while it is true. Events of that time are kept
+	// suspend stops deliveries to the URL while it is true. Events of that time are kept
 	// as skipped and can be recovered.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// Adopt takes over the URL if the organization has it already and no other resource keeps it, with its signing
+	// adopt takes over the URL if the organization has it already and no other resource keeps it, with its signing
 	// secret, its log and what waits for it. Without it the resource waits until the URL is deleted elsewhere.
 	//
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// DeletionPolicy says what becomes of the URL when this resource is deleted. Delete removes it, and what waits for
+	// deletionPolicy says what becomes of the URL when this resource is deleted. Delete removes it, and what waits for
 	// it ends. Retain leaves it to the organization's staff, with its secret, its log and what waits.
 	//
 	// +optional
-	// +kubebuilder:default=Delete
+	// +default="Delete"
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // Rotation says how a signing secret replaces another.
 type Rotation struct {
-	// Overlap is how long requests are signed with the secret before beside the new one, such as 24h, and how long answers
+	// overlap is how long requests are signed with the secret before beside the new one, such as 24h, and how long answers
 	// 401 and 403 are tried again. None: the one before ends at once.
 	//
 	// +optional
@@ -115,17 +117,18 @@ type Rotation struct {
 
 // SecretKeyRef names one key of a Secret in the same namespace.
 type SecretKeyRef struct {
-	// Name is the Secret's.
+	// name is the Secret's.
 	//
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="signingSecretRef.name: not the name of a Secret"
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
-	// Key is the one whose value is the signing secret: 24 to 200 visible ASCII characters.
+	// key is the one whose value is the signing secret: 24 to 200 visible ASCII characters.
 	//
 	// +optional
-	// +kubebuilder:default=secret
+	// +default="secret"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="signingSecretRef.key: a Secret's keys are letters, digits, dots, hyphens and underscores"
@@ -150,7 +153,7 @@ const (
 
 // WebhookEndpointStatus is what the operator last saw.
 type WebhookEndpointStatus struct {
-	// Conditions say whether events reach the URL (Ready), whether deliveries are made (SwitchedOn) and,
+	// conditions say whether events reach the URL (Ready), whether deliveries are made (SwitchedOn) and,
 	// while it is so, that somebody has to act (Stalled).
 	//
 	// +optional
@@ -158,65 +161,65 @@ type WebhookEndpointStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions speak of.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// EndpointID is the URL's id in Registrar, as the console and the platform API show it.
+	// endpointID is the URL's id in Registrar, as the console and the platform API show it.
 	//
 	// +optional
 	EndpointID int64 `json:"endpointID,omitempty"`
 
-	// ConsecutiveFailures counts failed attempts since the last success; at 50 the URL is
+	// consecutiveFailures counts failed attempts since the last success; at 50 the URL is
 	// switched off. Refreshed when something changes and slowly otherwise.
 	//
 	// +optional
-	ConsecutiveFailures int `json:"consecutiveFailures,omitempty"`
+	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
 
-	// SwitchedOffAt is when the URL was switched off; absent while it is on.
+	// switchedOffAt is when the URL was switched off; absent while it is on.
 	//
 	// +optional
 	SwitchedOffAt *metav1.Time `json:"switchedOffAt,omitempty"`
 
-	// SwitchedOffReason says why the URL is off, for people.
+	// switchedOffReason says why the URL is off, for people.
 	//
 	// +optional
 	SwitchedOffReason string `json:"switchedOffReason,omitempty"`
 
-	// LastSuccessTime is when a delivery was last accepted. Refreshed when something changes and
+	// lastSuccessTime is when a delivery was last accepted. Refreshed when something changes and
 	// slowly otherwise, never once an attempt.
 	//
 	// +optional
 	LastSuccessTime *metav1.Time `json:"lastSuccessTime,omitempty"`
 
-	// LastFailureTime is when an attempt last failed. Refreshed as LastSuccessTime is.
+	// lastFailureTime is when an attempt last failed. Refreshed as lastSuccessTime is.
 	//
 	// +optional
 	LastFailureTime *metav1.Time `json:"lastFailureTime,omitempty"`
 
-	// Backlog counts the deliveries that wait. Refreshed as LastSuccessTime is.
+	// backlog counts the deliveries that wait. Refreshed as lastSuccessTime is.
 	//
 	// +optional
 	Backlog int64 `json:"backlog,omitempty"`
 
-	// SecretRef names the Secret that holds the signing secret.
+	// secretRef names the Secret that holds the signing secret.
 	//
 	// +optional
 	SecretRef *SecretKeyRef `json:"secretRef,omitempty"`
 
-	// SecretVersion counts the signing secrets that the URL has had.
+	// secretVersion counts the signing secrets that the URL has had.
 	//
 	// +optional
-	SecretVersion int `json:"secretVersion,omitempty"`
+	SecretVersion int32 `json:"secretVersion,omitempty"`
 
-	// PreviousSecretUntil is until when requests are signed with the secret before, too; absent while only one
+	// previousSecretUntil is until when requests are signed with the secret before, too; absent while only one
 	// signs.
 	//
 	// +optional
 	PreviousSecretUntil *metav1.Time `json:"previousSecretUntil,omitempty"`
 
-	// Handled are the tokens of the annotations that were acted on last.
+	// handled are the tokens of the annotations that were acted on last.
 	//
 	// +optional
 	Handled HandledTokens `json:"handled,omitzero"`
@@ -224,17 +227,17 @@ type WebhookEndpointStatus struct {
 
 // HandledTokens are the values of the annotations that were acted on last.
 type HandledTokens struct {
-	// RotateSecret is that of registrar.dev/rotate-secret.
+	// rotateSecret is that of registrar.dev/rotate-secret.
 	//
 	// +optional
 	RotateSecret string `json:"rotateSecret,omitempty"`
 
-	// TurnOn is that of registrar.dev/turn-on.
+	// turnOn is that of registrar.dev/turn-on.
 	//
 	// +optional
 	TurnOn string `json:"turnOn,omitempty"`
 
-	// SendTest is that of registrar.dev/send-test.
+	// sendTest is that of registrar.dev/send-test.
 	//
 	// +optional
 	SendTest string `json:"sendTest,omitempty"`
@@ -259,15 +262,17 @@ type HandledTokens struct {
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="metadata.name: at most 200 characters, because the Secret is named after it"
 type WebhookEndpoint struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every resource.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what should be true of the URL.
+	// spec is what should be true of the URL.
 	//
 	// +required
-	Spec WebhookEndpointSpec `json:"spec"`
+	Spec WebhookEndpointSpec `json:"spec,omitzero"`
 
-	// Status is what the operator last saw.
+	// status is what the operator last saw.
 	//
 	// +optional
 	Status WebhookEndpointStatus `json:"status,omitzero"`

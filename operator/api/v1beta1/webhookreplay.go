@@ -11,23 +11,23 @@ const ReplayFinalizer = "registrar.dev/webhook-replay"
 // +kubebuilder:validation:XValidation:rule="has(self.endpoint) != has(self.organization)",message="endpoint: say endpoint or organization, one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.to) || self.from < self.to",message="to: has to be after from"
 type WebhookReplaySpec struct {
-	// ClassName says which operator manages the resource: the one with this class, or, when it is empty, the one without a
+	// className says which operator manages the resource: the one with this class, or, when it is empty, the one without a
 	// class. It cannot be changed later.
 	//
 	// +optional
-	// +kubebuilder:default=""
+	// +default=""
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="className: cannot be changed; delete this resource and create another"
-	ClassName string `json:"className"`
+	ClassName string `json:"className,omitempty"`
 
-	// Endpoint is the name of the WebhookEndpoint in the same namespace to whose URL the events are sent again.
+	// endpoint is the name of the WebhookEndpoint in the same namespace to whose URL the events are sent again.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Organization is the slug of the organization to all of whose webhook URLs the events are sent again, but for those
+	// organization is the slug of the organization to all of whose webhook URLs the events are sent again, but for those
 	// that are switched off. The namespace must be one that may register its URLs.
 	//
 	// +optional
@@ -36,17 +36,17 @@ type WebhookReplaySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="organization: use the organization's slug, lower-case letters, digits and hyphens"
 	Organization string `json:"organization,omitempty"`
 
-	// From is the time from which on undelivered events are sent again.
+	// from is the time from which on undelivered events are sent again.
 	//
 	// +required
 	From metav1.Time `json:"from"`
 
-	// To is the time before which they were recorded; without it, that at which the replay begins.
+	// to is the time before which they were recorded; without it, that at which the replay begins.
 	//
 	// +optional
 	To *metav1.Time `json:"to,omitempty"`
 
-	// Events are those that are sent again; none means all.
+	// events are those that are sent again; none means all.
 	//
 	// +optional
 	// +listType=set
@@ -73,7 +73,7 @@ const (
 
 // WebhookReplayStatus is what the operator last saw.
 type WebhookReplayStatus struct {
-	// Conditions say whether the replay has ended well (Complete, Ready) or not (Failed) and, while it is so, that somebody
+	// conditions say whether the replay has ended well (Complete, Ready) or not (Failed) and, while it is so, that somebody
 	// has to act (Stalled).
 	//
 	// +optional
@@ -81,32 +81,32 @@ type WebhookReplayStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions speak of.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// StartTime is when it has begun for all URLs.
+	// startTime is when it has begun for all URLs.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// CompletionTime is when it has ended.
+	// completionTime is when it has ended.
 	//
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// Total counts the undelivered events that were found, for each URL.
+	// total counts the undelivered events that were found, for each URL.
 	//
 	// +optional
 	Total int64 `json:"total,omitempty"`
 
-	// Replayed counts those that were made due again. They are sent one after the other, and tried as often as others.
+	// replayed counts those that were made due again. They are sent one after the other, and tried as often as others.
 	//
 	// +optional
 	Replayed int64 `json:"replayed,omitempty"`
 
-	// URLs are those to which events are sent again.
+	// urls are those to which events are sent again.
 	//
 	// +optional
 	// +listType=map
@@ -116,22 +116,22 @@ type WebhookReplayStatus struct {
 
 // ReplayedURL is how far a replay is with one URL.
 type ReplayedURL struct {
-	// EndpointID is the URL's id in Registrar.
+	// endpointID is the URL's id in Registrar.
 	//
 	// +required
 	EndpointID int64 `json:"endpointID"`
 
-	// State is running, done or stopped.
+	// state is running, done or stopped.
 	//
 	// +required
 	State string `json:"state"`
 
-	// Total counts its undelivered events.
+	// total counts its undelivered events.
 	//
 	// +optional
 	Total int64 `json:"total,omitempty"`
 
-	// Replayed counts those that were made due again.
+	// replayed counts those that were made due again.
 	//
 	// +optional
 	Replayed int64 `json:"replayed,omitempty"`
@@ -155,15 +155,17 @@ type ReplayedURL struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 type WebhookReplay struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every resource.
+	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is sent again.
+	// spec says what is sent again.
 	//
 	// +required
-	Spec WebhookReplaySpec `json:"spec"`
+	Spec WebhookReplaySpec `json:"spec,omitzero"`
 
-	// Status is what the operator last saw.
+	// status is what the operator last saw.
 	//
 	// +optional
 	Status WebhookReplayStatus `json:"status,omitzero"`

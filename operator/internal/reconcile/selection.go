@@ -238,7 +238,7 @@ func (s *selection) watches(namespace string) bool {
 }
 
 // join watches the Secrets of the namespace, and then has its resources visited.
-func (s *selection) join(ctx context.Context, namespace string) error {
+func (s *selection) join(ctx context.Context, namespace string) error { //nolint:contextcheck // the watch outlives the visit
 	options := s.options
 	options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	watch, err := cache.New(s.config, options)

@@ -33,10 +33,10 @@ func (v *endpointVisit) figuresOf(s *v1beta1.WebhookEndpointStatus) {
 	if e == nil {
 		e = &webhook.Endpoint{}
 	}
-	s.EndpointID, s.SecretVersion = int64(e.ID), e.SecretVersion
+	s.EndpointID, s.SecretVersion = int64(e.ID), int32(e.SecretVersion)
 	s.PreviousSecretUntil = stamp(e.Overlap(v.Clock()))
 	s.SwitchedOffAt, s.SwitchedOffReason = stamp(e.SwitchedOffAt), e.SwitchedOffReason
-	s.ConsecutiveFailures, s.Backlog = e.ConsecutiveFailures, int64(v.backlog)
+	s.ConsecutiveFailures, s.Backlog = int32(e.ConsecutiveFailures), int64(v.backlog)
 	s.LastSuccessTime, s.LastFailureTime = stamp(e.LastSuccessAt), stamp(e.LastFailureAt)
 }
 

@@ -175,7 +175,7 @@ func (k *kubernetes) close() error {
 	}
 	if k.stop != nil {
 		k.stop()
-		_ = <-k.ended
+		<-k.ended //nolint:errcheck // it ends as asked
 	}
 	return errors.Join(append(errs, k.cluster.Stop())...)
 }

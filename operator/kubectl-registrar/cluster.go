@@ -39,7 +39,7 @@ const group = "registrar.dev"
 var kinds = []string{kindOrganization, kindEndpoint, kindKey, kindReplay, kindRoster}
 
 // aliases are what kinds are called on a command line, besides their names.
-var aliases = map[string]string{"rorg": kindOrganization, "whe": kindEndpoint, "rkey": kindKey, "whr": kindReplay}
+var aliases = map[string]string{"rorg": kindOrganization, "whe": kindEndpoint, "rkey": kindKey, "whr": kindReplay, "rrs": kindRoster}
 
 // A resource is read in the version that the API server prefers, so that the plugin goes with older and newer definitions.
 type resource = unstructured.Unstructured

@@ -116,8 +116,8 @@ const (
 //
 //nolint:revive // the name of the kind
 type ApiKeyStatus struct {
-	// conditions say whether the Secret has a key that works and is as spec says (Ready) and, while it is so, that
-	// somebody has to act (Stalled).
+	// conditions say whether the Secret has a key that works and is as spec says (Ready) and, while it
+	// is not Ready, that it will be (Reconciling) or that somebody has to act (Stalled).
 	//
 	// +optional
 	// +listType=map

@@ -169,8 +169,8 @@ const (
 
 // OrganizationStatus is what the operator last saw.
 type OrganizationStatus struct {
-	// conditions say whether the organization is as spec says (Ready) and, while it is so, that somebody has to act
-	// (Stalled).
+	// conditions say whether the organization is as spec says (Ready) and, while it is not,
+	// that it will be (Reconciling) or that somebody has to act (Stalled).
 	//
 	// +optional
 	// +listType=map

@@ -101,7 +101,7 @@ const (
 // RosterSourceStatus is what the operator last saw.
 type RosterSourceStatus struct {
 	// conditions say whether the source is as spec says (Ready), whether a run waits for a person (RunHeld), whose message
-	// names what to do, and, while it is so, that somebody has to act for the source to become Ready (Stalled).
+	// names what to do, and, while it is not Ready, that it will be (Reconciling) or that somebody has to act (Stalled).
 	//
 	// +optional
 	// +listType=map

@@ -19,10 +19,11 @@ const (
 	Delete DeletionPolicy = "Delete" // it is removed, with what belongs to it
 )
 
-// The conditions of all kinds. Stalled is there only while it is true: somebody has to act, waiting does not help.
+// The conditions of all kinds. While Ready is not True, one of the other two is there, as kstatus has it.
 const (
-	ConditionReady   = "Ready" // it is as spec says
-	ConditionStalled = "Stalled"
+	ConditionReady       = "Ready"       // it is as spec says
+	ConditionReconciling = "Reconciling" // it will be: the operator is at it, or waits for something
+	ConditionStalled     = "Stalled"     // somebody has to act, waiting does not help
 )
 
 // The reasons of conditions that all kinds have. They are stable.

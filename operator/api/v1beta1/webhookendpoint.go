@@ -154,7 +154,7 @@ const (
 // WebhookEndpointStatus is what the operator last saw.
 type WebhookEndpointStatus struct {
 	// conditions say whether events reach the URL (Ready), whether deliveries are made (SwitchedOn) and,
-	// while it is so, that somebody has to act (Stalled).
+	// while it is not Ready, that it will be (Reconciling) or that somebody has to act (Stalled).
 	//
 	// +optional
 	// +listType=map

@@ -73,8 +73,8 @@ const (
 
 // WebhookReplayStatus is what the operator last saw.
 type WebhookReplayStatus struct {
-	// conditions say whether the replay has ended well (Complete, Ready) or not (Failed) and, while it is so, that somebody
-	// has to act (Stalled).
+	// conditions say whether the replay has ended well (Complete, Ready) or not (Failed) and, while it
+	// is not Ready, that it will be (Reconciling) or that somebody has to act (Stalled).
 	//
 	// +optional
 	// +listType=map

@@ -187,11 +187,20 @@ func (k *kind[T]) after(object, visited T, v visit, refused *refusal, now time.T
 	}
 	set(v1beta1.ConditionReady, ready)
 	v.show(o, set)
-	if ready.stalled {
+	why := ""
+	switch {
+	case ready.stalled:
+		why = v1beta1.ConditionStalled
+	case ready.status != metav1.ConditionTrue:
+		why = v1beta1.ConditionReconciling
+	}
+	for _, kind := range []string{v1beta1.ConditionReconciling, v1beta1.ConditionStalled} {
+		if kind != why {
+			meta.RemoveStatusCondition(conditions, kind)
+			continue
+		}
 		ready.status = metav1.ConditionTrue
-		set(v1beta1.ConditionStalled, ready)
-	} else {
-		meta.RemoveStatusCondition(conditions, v1beta1.ConditionStalled)
+		set(kind, ready)
 	}
 	return o
 }

@@ -230,6 +230,12 @@ func TestTheOperatorBindsItselfAlone(t *testing.T) {
 			})
 		})
 	}
+	// A Secret of this type would be filled with a token, which the operator could read.
+	err = operator.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "chosen", Name: "token",
+		Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}}, Type: corev1.SecretTypeServiceAccountToken}, client.DryRunAll)
+	if check.True(t, "the operator makes no token", apierrors.IsForbidden(err) || apierrors.IsInvalid(err), "%v", err) {
+		check.Contains(t, "the refusal", err.Error(), "the operator makes Opaque Secrets, and no others", "")
+	}
 }
 
 // Where others give the rights, a namespace says what is missing, and is served once it is there.

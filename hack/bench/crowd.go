@@ -153,21 +153,8 @@ func singly(ctx context.Context, r *run, s *scene) error {
 
 // addIdle adds URLs that never have anything pending, ten to an organization.
 func (s *scene) addIdle(ctx context.Context, n int) error {
-	const atOnce = 2000 // each organization makes a sequence, which takes locks
-	for from := 1; from <= n/10; from += atOnce {
-		_, err := s.db.Exec(ctx, `
-			WITH o AS (
-				INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-					visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-				SELECT 'idle-' || i, 'Idle', true, 6, 7, 0, 10, true, 7, now(), now() FROM generate_series($1::int, $2::int) AS i RETURNING id
-			), e AS (
-				INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at)
-				SELECT o.id, slot, 'https://hooks.idle.org/' || slot, now(), now() FROM o, generate_series(1, 10) AS slot RETURNING id
-			)
-			INSERT INTO webhook_health (endpoint_id) SELECT id FROM e`, from, min(from+atOnce-1, n/10))
-		if err != nil {
-			return err
-		}
+	if err := stack.AddIdle(ctx, s.db, n/10); err != nil {
+		return err
 	}
 	return s.superuser(ctx, "registrar", `VACUUM ANALYZE`, `CHECKPOINT`)
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/registrar-dev/registrar/hack/stack"
 )
 
 // schools are the organizations with a part of their own: the first two are neighbours, students of the third come
@@ -158,23 +160,7 @@ func (l *load) crowd(ctx context.Context) error {
 	if err := l.site.db.QueryRow(ctx, `SELECT count(*) FROM webhook_endpoints`).Scan(&there); err != nil {
 		return err
 	}
-	const atOnce = 500 // each organization makes a sequence, which takes locks
-	for from, all := 1, (l.options.urls-there+9)/10; from <= all; from += atOnce {
-		_, err := l.site.db.Exec(ctx, `
-			WITH o AS (
-				INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-					visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-				SELECT 'idle-' || i, 'Idle', true, 6, 7, 0, 10, true, 7, now(), now() FROM generate_series($1::int, $2::int) AS i RETURNING id
-			), e AS (
-				INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at)
-				SELECT o.id, slot, 'https://hooks.idle.org/' || slot, now(), now() FROM o, generate_series(1, 10) AS slot RETURNING id
-			)
-			INSERT INTO webhook_health (endpoint_id) SELECT id FROM e`, from, min(from+atOnce-1, all))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return stack.AddIdle(ctx, l.site.db, (l.options.urls-there+9)/10)
 }
 
 // start lets the clients and the readers go; stop and stopReaders let them come to an end.

@@ -204,8 +204,11 @@ func pluginFile(version string, p program.Platform) string {
 
 var chartVersions = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
 
-// chartRegistry is the chart's line for where the images are; a release of another registry has another one.
-const chartRegistry = "  registry: ghcr.io/registrar-dev\n"
+// usualRegistry is where released images are, and the checkout's chart has chartRegistry for it.
+const (
+	usualRegistry = "ghcr.io/registrar-dev"
+	chartRegistry = "  registry: " + usualRegistry + "\n"
+)
 
 // imagesAnnotation is where a chart names its images, for who mirrors or scans them; ours takes their digests from it.
 const imagesAnnotation = "artifacthub.io/images"

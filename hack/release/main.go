@@ -50,7 +50,7 @@ var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0
 func main() {
 	o := options{plugin: platforms}
 	flag.StringVar(&o.out, "out", "dist", "folder of the release, below the checkout unless absolute")
-	flag.StringVar(&o.registry, "registry", "ghcr.io/registrar-dev", "registry and path before the programs' names")
+	flag.StringVar(&o.registry, "registry", usualRegistry, "registry and path before the programs' names")
 	flag.StringVar(&o.key, "key", "", "file of the private key that signs, as PEM (COSIGN_PASSWORD opens one of cosign); a trial without one makes one for itself")
 	flag.BoolVar(&o.final, "final", false, "no trial: the changelog has the version, and the commit its tag")
 	flag.BoolVar(&o.dirty, "dirty", false, "also with files that are not committed, in a trial")

@@ -139,6 +139,7 @@ func live(t *testing.T, dir string) {
 		{"keys rotate", (*site).rotate},
 		{"the queues are looked at", (*site).inspect},
 		{"a backup is restored", (*site).restore},
+		{"a second release beside it", (*site).beside},
 		{"an uninstall leaves what the notes say", (*site).uninstall},
 		{"an installation with databases of its own", (*site).production},
 		{"the pages hold no other command", (*site).everyCommandRan},

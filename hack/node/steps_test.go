@@ -235,6 +235,39 @@ func (s *site) restore() {
 	s.said(s.students)
 }
 
+// beside is a second release: another version, of the same name in a namespace of its own, whose operator serves the same namespace.
+func (s *site) beside() {
+	s.write("staging.yaml", `
+evaluation: {enabled: true, postgres: {persistence: {enabled: false}}}
+crds: {enabled: false}
+operator: {className: staging, clusterName: staging, watchNamespaces: [default], replicas: 1}
+apiServer: {replicas: 1}
+worker: {replicas: 1}
+webhookSender: {replicas: 1}
+`)
+	s.must("helm install registrar charts/registrar --namespace staging --create-namespace --values staging.yaml --wait")
+	key := s.must(`kubectl get secret registrar-keys --namespace staging --output go-template='{{.data.PLATFORM_KEY | base64decode}}'`)
+	status, text, err := call(s.t.Context(), http.DefaultClient, http.MethodPut, "http://registrar-platform.staging:8081/platform/v1/organizations/school", "Authorization", "Bearer "+key, `{"name": "School"}`)
+	must(s.t, err)
+	check.Equal(s.t, "status of the organization at the second release", status, http.StatusCreated, "%s", text)
+	must(s.t, s.node.Apply(s.t.Context(), `
+apiVersion: registrar.dev/v1beta1
+kind: WebhookEndpoint
+metadata: {name: rehearsal, namespace: default}
+spec: {className: staging, organization: school, url: "https://rehearsal.example/hook"}
+`))
+	s.must("kubectl wait --for=condition=Ready whe/rehearsal --timeout=2m")
+	s.ping("beside")
+	said := s.must("helm uninstall registrar --namespace staging --wait 2>&1")
+	check.Contains(s.t, "what the uninstall of the second says", said, "default/rehearsal stays with its URL", "")
+	check.Lacks(s.t, "what the uninstall of the second says", said, "default/school", "")
+	check.Equal(s.t, "finalizers of a resource of the second", s.must("kubectl get whe/rehearsal --output jsonpath='{.metadata.finalizers}'"), "", "")
+	s.must("kubectl delete whe/rehearsal --timeout=1m")
+	s.must("kubectl delete namespace staging --timeout=3m")
+	s.ready()
+	s.ping("after-staging")
+}
+
 func (s *site) uninstall() {
 	notes := s.must("helm get notes registrar")
 	said := s.must(s.lookUp("helm uninstall registrar") + " 2>&1") // a hook's output is on the standard error

@@ -203,15 +203,30 @@ func (p *Policy) Transport(dialTimeout time.Duration) *http.Transport {
 		return &http.Transport{Proxy: nil, DialContext: p.Dialer(dialTimeout).DialContext, TLSClientConfig: secure}
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout / 2, KeepAlive: 30 * time.Second}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrProxyAway, err)
+		}
+		return conn, nil
+	}
 	return &http.Transport{
 		TLSClientConfig: secure,
 		Proxy:           func(r *http.Request) (*url.URL, error) { return p.proxy, p.checkHost(r.URL.Hostname()) },
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
+		DialContext:     dial,
+		// Of a proxy at https://: the receivers' TLS is inside what it carries.
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout/2)
+			defer cancel()
+			conn, err := dial(ctx, network, address)
 			if err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrProxyAway, err)
+				return nil, err
 			}
-			return conn, nil
+			over := tls.Client(conn, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.roots, ServerName: p.proxy.Hostname()})
+			if err := over.HandshakeContext(ctx); err != nil {
+				return nil, errors.Join(fmt.Errorf("%w: %w", ErrProxyAway, err), conn.Close())
+			}
+			return over, nil
 		},
 		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
 			if answer.StatusCode != http.StatusOK {

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -295,7 +296,72 @@ func TestAuthorities(t *testing.T) {
 	check.True(t, "a file that is not there", c.CAFile.UnmarshalText([]byte(file)) != nil, "")
 	check.NoError(t, os.WriteFile(file, []byte("nothing"), 0o600), "")
 	check.Contains(t, "a file without any", fmt.Sprint(c.CAFile.UnmarshalText([]byte(file))), "holds no certificate in PEM", "")
-	check.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600), "")
-	check.NoError(t, c.CAFile.UnmarshalText([]byte(file)), "")
+	c.CAFile = authorityOf(t, server)
 	check.NoError(t, get(), "known")
+}
+
+// authorityOf is the private authority that has signed the server's certificate.
+func authorityOf(t *testing.T, server *httptest.Server) (a egress.Authorities) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	check.NoError(check.Now(t), os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600), "")
+	check.NoError(check.Now(t), a.UnmarshalText([]byte(file)), "")
+	return a
+}
+
+// The way to the proxy is encrypted, and the receivers' TLS goes through it. A private authority has signed both certificates.
+func TestAProxyAtHTTPS(t *testing.T) {
+	t.Parallel()
+	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host) }))
+	defer receiver.Close()
+	proxy := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tunnel(t, w, r, receiver.Listener.Addr().String()) }))
+	defer proxy.Close()
+	get := func(c egress.Config) (string, error) {
+		policy := egress.New(c)
+		check.NoError(check.Now(t), policy.Through(proxy.URL), "")
+		transport := policy.Transport(time.Minute)
+		defer transport.CloseIdleConnections()
+		res, err := egress.Client(transport, time.Minute).Get("https://hooks.example.com/")
+		if err != nil {
+			return "", err
+		}
+		body, err := io.ReadAll(res.Body)
+		return string(body), errors.Join(err, res.Body.Close())
+	}
+	_, err := get(egress.Config{})
+	check.True(t, "a proxy whose certificate nobody known has signed cannot be reached", errors.Is(err, egress.ErrProxyAway), "%v", err)
+	got, err := get(egress.Config{CAFile: authorityOf(t, proxy)})
+	check.NoError(t, err, "")
+	check.Equal(t, "the host that the receiver was asked for", got, "hooks.example.com", "")
+	proxy.Close()
+	_, err = get(egress.Config{CAFile: authorityOf(t, receiver)})
+	check.True(t, "a proxy that is gone cannot be reached", errors.Is(err, egress.ErrProxyAway), "%v", err)
+}
+
+// tunnel answers a CONNECT, whatever name it has, with the way to an address.
+func tunnel(t *testing.T, w http.ResponseWriter, r *http.Request, to string) {
+	t.Helper()
+	if r.Method != http.MethodConnect {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	there, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", to)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	here, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(errors.Join(err, there.Close()))
+		return
+	}
+	go func() {
+		_, _ = io.Copy(there, here)
+		_ = there.Close()
+	}()
+	go func() {
+		_, _ = io.Copy(here, there)
+		_ = here.Close()
+	}()
 }

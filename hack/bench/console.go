@@ -143,18 +143,22 @@ func (v *visitor) do(ctx context.Context, method, path string, form url.Values) 
 
 func consolePages(ctx context.Context, r *run, e *estate) error {
 	h := e.house
-	fill := strings.NewReplacer("$students", strconv.Itoa(r.size(consoleStudents)), "$each", strconv.Itoa(consoleDeliveries/consoleStudents))
+	fill := strings.NewReplacer("$students", strconv.Itoa(r.size(consoleStudents)), "$each", strconv.Itoa((consoleDeliveries+consoleStudents-1)/consoleStudents))
 	for _, sql := range furniture {
 		if _, err := h.db.Exec(ctx, fill.Replace(sql)); err != nil {
 			return err
 		}
 	}
-	user := e.orgs[0].firstUser + int64(e.orgs[0].students)/2
-	owner, err := h.visitor(ctx, "estate-0")
+	var user int64 // one of the estate's own students, who have results
+	if err := h.db.QueryRow(ctx, `
+		SELECT user_id FROM results WHERE organization_id = $1 AND position IS NOT NULL ORDER BY position DESC LIMIT 1`, e.orgs[0].id).Scan(&user); err != nil {
+		return err
+	}
+	student, err := h.student(ctx, "estate-0", user) // sets the owner's password, which ends the owner's sessions
 	if err != nil {
 		return err
 	}
-	student, err := h.student(ctx, "estate-0", user)
+	owner, err := h.visitor(ctx, "estate-0")
 	if err != nil {
 		return err
 	}
@@ -253,7 +257,7 @@ func (v *visitor) pages(ctx context.Context, student int64) ([]string, error) {
 		}
 		paths = append(paths, link)
 		if strings.HasPrefix(link, "roster-runs/") {
-			paths = append(paths, link+"changes/update/", link+"changes/update/?q=199900")
+			paths = append(paths, link+"changes/changed/", link+"changes/changed/?q=199900")
 		}
 		if strings.HasPrefix(link, "webhooks/") {
 			more, err := v.deliveries(ctx, base, link+"deliveries/")

@@ -165,19 +165,19 @@ func groupsOf(run roster.Run) (all []group) {
 	return all
 }
 
-// read reads a page of the group, after the change with the number.
-func (g *group) read(ctx context.Context, q pg.Querier, run id.RosterRun, after int64) (err error) {
+// read reads up to limit changes of the group, after the one with the number.
+func (g *group) read(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (err error) {
 	g.Last = 0
 	if g.Action == "" {
-		if g.Classes, err = diff.NextClassChanges(ctx, q, run, after, shown+1); len(g.Classes) > shown {
-			g.Classes = g.Classes[:shown]
-			g.Last = g.Classes[shown-1].N
+		if g.Classes, err = diff.NextClassChanges(ctx, q, run, after, limit+1); len(g.Classes) > limit {
+			g.Classes = g.Classes[:limit]
+			g.Last = g.Classes[limit-1].N
 		}
 		return err
 	}
-	if g.Changes, err = diff.ChangesOf(ctx, q, run, g.Action, after, shown+1); len(g.Changes) > shown {
-		g.Changes = g.Changes[:shown]
-		g.Last = g.Changes[shown-1].N
+	if g.Changes, err = diff.ChangesOf(ctx, q, run, g.Action, after, limit+1); len(g.Changes) > limit {
+		g.Changes = g.Changes[:limit]
+		g.Last = g.Changes[limit-1].N
 	}
 	return err
 }
@@ -240,8 +240,8 @@ func progressOf(run roster.Run) progress {
 	return progress{max(int64(run.Create+run.Update), run.PeopleDone), run.PeopleDone}
 }
 
-// shown is how many changes of a group, and issues, a page shows.
-const shown = 200
+// shown is how many changes of a group its page shows, and first how many of each group, and issues, the run's page does.
+const shown, first = 200, 50
 
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 	f, run, err := s.run(r)
@@ -261,13 +261,13 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, g := range groupsOf(run) {
-		if err := g.read(r.Context(), s.DB, run.ID, 0); err != nil {
+		if err := g.read(r.Context(), s.DB, run.ID, 0, first); err != nil {
 			return err
 		}
 		p.Groups = append(p.Groups, g)
 	}
 	p.ClassTotal = c.OfClasses()
-	if p.Issues, _, err = diff.Issues(r.Context(), s.DB, run.ID, 0, shown); err != nil {
+	if p.Issues, _, err = diff.Issues(r.Context(), s.DB, run.ID, 0, first); err != nil {
 		return err
 	}
 	return show(w, http.StatusOK, "run.html", p)
@@ -296,7 +296,7 @@ func (s *Server) showChanges(w http.ResponseWriter, r *http.Request) error {
 	if p.Search != "" {
 		err = p.Group.search(r.Context(), s.DB, run.ID, p.Search, p.After)
 	} else {
-		err = p.Group.read(r.Context(), s.DB, run.ID, p.After)
+		err = p.Group.read(r.Context(), s.DB, run.ID, p.After, shown)
 	}
 	if err != nil {
 		return err

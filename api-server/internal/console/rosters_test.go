@@ -230,7 +230,7 @@ func TestTheChangesOfALargeImportAreReadPageByPage(t *testing.T) {
 		{"classes", "Classes: 450", "x1 loses", 450, 3},
 	} {
 		status, page, _ := adam.get(t, path)
-		want(t, "the review", status, page, 200, c.title, path+"changes/"+c.group+".csv", path+"changes/"+c.group+"/?after=", "The first 200 are shown.")
+		want(t, "the review", status, page, 200, c.title, path+"changes/"+c.group+".csv", path+"changes/"+c.group+"/?after=", "The first 50 are shown.")
 		at, rows := path+"changes/"+c.group+"/", 0
 		for n := range c.pages {
 			status, page, _ := adam.get(t, at)

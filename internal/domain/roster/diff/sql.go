@@ -169,7 +169,7 @@ func ChangesOf(
 }
 
 // MostSearched is how many changes Search goes through.
-const MostSearched = 20_000
+const MostSearched = 10_000
 
 // Search finds up to limit changes of the action, or changes of classes for "", whose number is above after and whose
 // ids, addresses and names have each of the words, in whatever case. next is where it goes on, 0 where there is no more:
@@ -190,18 +190,13 @@ func Search(
 	var last int64
 	var looked int
 	err = q.QueryRow(ctx, `
-		WITH looked AS MATERIALIZED (
-			SELECT n, lower(concat_ws(' ', `+text+`)) AS text FROM `+table+`
+		SELECT coalesce((array_agg(n ORDER BY n) FILTER (WHERE kept))[:@limit + 1], '{}'), coalesce(max(n), 0), count(*)
+		FROM (
+			SELECT n, lower(concat_ws(' ', `+text+`)) LIKE ALL (ARRAY(
+				SELECT '%' || regexp_replace(lower(w), '([\\%_])', '\\\1', 'g') || '%' FROM unnest(@words::text[]) AS w)) AS kept
+			FROM `+table+`
 			WHERE run_id = @run AND n > @after`+which+`
-			ORDER BY n LIMIT @most
-		)
-		SELECT
-			ARRAY(
-				SELECT n FROM looked
-				WHERE NOT EXISTS (SELECT FROM unnest(@words::text[]) AS w WHERE position(lower(w) IN text) = 0)
-				ORDER BY n LIMIT @limit + 1),
-			(SELECT coalesce(max(n), 0) FROM looked),
-			(SELECT count(*) FROM looked)`, pg.Args{
+			ORDER BY n LIMIT @most) AS looked`, pg.Args{
 		"run":    run,
 		"action": action,
 		"words":  words,

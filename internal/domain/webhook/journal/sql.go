@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -53,7 +54,7 @@ var withEvents = `
 	ORDER BY listed.id DESC`
 
 // undelivered are the statuses of deliveries that ended without a success. These have an index
-// of their own, which PostgreSQL uses for statements that include isUndelivered.
+// of their own, which PostgreSQL uses for statements whose text says that no others are asked for.
 var undelivered = []webhook.Status{
 	webhook.StatusDeclined,
 	webhook.StatusExhausted,
@@ -62,21 +63,23 @@ var undelivered = []webhook.Status{
 	webhook.StatusSuperseded,
 }
 
-const isUndelivered = ` AND j.status IN ('declined', 'exhausted', 'skipped', 'cancelled', 'superseded')`
-
-// foundSQL selects up to @limit deliveries that the filter keeps and that are older than @before.
+// foundSQL selects up to @limit deliveries that the filter keeps and that are older than @before. The statuses are those that
+// it wants as @statuses; nil: it does not.
 func foundSQL(f Filter) (sql string, statuses []string) {
 	statuses = make([]string, len(f.Statuses))
-	pending, narrow := len(f.Statuses) == 0, ""
-	if len(f.Statuses) > 0 {
-		narrow = isUndelivered
-	}
+	pending, ended := len(f.Statuses) == 0, ` AND (cardinality(@statuses::text[]) = 0 OR j.status = ANY (@statuses))`
+	var literal []string
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)
 		pending = pending || s == webhook.StatusWaiting || s == webhook.StatusInFlight
-		if !slices.Contains(undelivered, s) {
-			narrow = ""
+		if slices.Contains(undelivered, s) {
+			literal = append(literal, "'"+string(s)+"'")
 		}
+	}
+	// Told once and as text: a condition beside that of the index would be taken for one that keeps still fewer.
+	if len(literal) > 0 && len(literal) == len(f.Statuses) {
+		slices.Sort(literal)
+		statuses, ended = nil, ` AND j.status IN (`+strings.Join(slices.Compact(literal), ", ")+`)`
 	}
 	older := `(@before::uuid = '00000000-0000-0000-0000-000000000000' OR %[1]s < @before)`
 	if !f.Since.IsZero() {
@@ -85,7 +88,7 @@ func foundSQL(f Filter) (sql string, statuses []string) {
 	if !f.Until.IsZero() {
 		older += ` AND %[1]s < uuid7_floor(@until)`
 	}
-	sql = `(` + endedLog + narrow + ` AND (cardinality(@statuses::text[]) = 0 OR j.status = ANY (@statuses))
+	sql = `(` + endedLog + ended + `
 		AND ` + fmt.Sprintf(older, "j.delivery_id") + ` ORDER BY j.delivery_id DESC LIMIT @limit)`
 	if pending {
 		sql = `(SELECT * FROM (` + pendingLog + ` AND ` + fmt.Sprintf(older, "q.id") + ` ORDER BY q.id DESC) AS q
@@ -95,7 +98,10 @@ func foundSQL(f Filter) (sql string, statuses []string) {
 }
 
 func (f Filter) args(org id.Organization, endpoint id.Endpoint, statuses []string, before id.Delivery, limit int) pg.Args {
-	args := pg.Args{"org": org, "endpoint": endpoint, "statuses": statuses, "before": before, "limit": limit}
+	args := pg.Args{"org": org, "endpoint": endpoint, "before": before, "limit": limit}
+	if statuses != nil {
+		args["statuses"] = statuses
+	}
 	if !f.Since.IsZero() {
 		args["since"] = f.Since
 	}
@@ -158,8 +164,8 @@ func selectDelivery(ctx context.Context, q pg.Querier, org id.Organization, endp
 }
 
 // selectAttempts reads the latest attempts of the deliveries, which come newest first. They are numbered by
-// themselves: the journal's numbers count entries that are no attempts, too. The bounds on the deliveries' ids let
-// PostgreSQL leave out the partitions of other days.
+// themselves: the journal's numbers count entries that are no attempts, too. Each delivery's are looked up by
+// themselves: taken together, they may be read as all that lie between the first and the last.
 func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, list []Delivery) ([]Attempt, error) {
 	ids := make([]id.Delivery, len(list))
 	for i, d := range list {
@@ -170,15 +176,6 @@ func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endp
 		webhook.Timing
 	}
 	rows, err := pg.List[row](ctx, q, `
-		WITH attempts AS (
-			SELECT
-				*,
-				row_number() OVER (PARTITION BY delivery_id ORDER BY number) AS nth,
-				count(*) OVER (PARTITION BY delivery_id) AS made
-			FROM webhook_journal
-			WHERE organization_id = $4 AND endpoint_id = $5 AND outcome IS NOT NULL
-			  AND delivery_id = ANY ($1::uuid[]) AND delivery_id >= $2 AND delivery_id <= $3
-		)
 		SELECT
 			delivery_id AS delivery,
 			nth AS number,
@@ -195,8 +192,12 @@ func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endp
 			coalesce(connect_us, 0) * interval '1 microsecond' AS connect,
 			coalesce(tls_us, 0) * interval '1 microsecond' AS tls,
 			coalesce(first_byte_us, 0) * interval '1 microsecond' AS first_byte
-		FROM attempts WHERE nth > made - $6
-		ORDER BY delivery_id, nth`, ids, ids[len(ids)-1], ids[0], org, endpoint, mostAttempts)
+		FROM unnest($1::uuid[]) AS one(id) CROSS JOIN LATERAL (
+			SELECT *, row_number() OVER (ORDER BY number) AS nth, count(*) OVER () AS made
+			FROM webhook_journal
+			WHERE organization_id = $2 AND endpoint_id = $3 AND delivery_id = one.id AND outcome IS NOT NULL) AS attempts
+		WHERE nth > made - $4
+		ORDER BY delivery_id, nth`, ids, org, endpoint, mostAttempts)
 	attempts := make([]Attempt, len(rows))
 	for i, r := range rows {
 		attempts[i] = r.Attempt

@@ -480,7 +480,8 @@ func signInFor(r *http.Request) string {
 // of this site, else to otherwise.
 func Next(next, otherwise string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+		strings.ContainsFunc(next, func(r rune) bool { return r == '\\' || r < ' ' }) { // browsers take these for others, or leave them out
 		return otherwise
 	}
 	return next

@@ -455,7 +455,7 @@ func (c *classes) next() (row Seat, found []Issue, ok bool, err error) {
 		default:
 			t.suspicious("sourcedId", row.Class)
 			t.suspicious("title", row.ClassName)
-			missing := ""
+			var missing string
 			if row.Days, missing = c.sessions.of(c.table.value(r, "termSourcedIds")); missing != "" {
 				t.add(UnknownSession, Warning, "%s lacks the term %s, or calls it deleted; the class keeps the dates that it has, or gets none", SessionsFile, cut(missing, 60))
 			}

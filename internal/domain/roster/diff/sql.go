@@ -190,13 +190,21 @@ func Search(
 	var last int64
 	var looked int
 	err = q.QueryRow(ctx, `
-		SELECT coalesce((array_agg(n ORDER BY n) FILTER (WHERE kept))[:@limit + 1], '{}'), coalesce(max(n), 0), count(*)
+		SELECT
+			coalesce((array_agg(n ORDER BY n) FILTER (WHERE kept))[:@limit + 1], '{}'),
+			coalesce(max(n), 0),
+			count(*)
 		FROM (
-			SELECT n, lower(concat_ws(' ', `+text+`)) LIKE ALL (ARRAY(
-				SELECT '%' || regexp_replace(lower(w), '([\\%_])', '\\\1', 'g') || '%' FROM unnest(@words::text[]) AS w)) AS kept
+			SELECT
+				n,
+				lower(concat_ws(' ', `+text+`)) LIKE ALL (ARRAY(
+					SELECT '%' || regexp_replace(lower(w), '([\\%_])', '\\\1', 'g') || '%'
+					FROM unnest(@words::text[]) AS w
+				)) AS kept
 			FROM `+table+`
 			WHERE run_id = @run AND n > @after`+which+`
-			ORDER BY n LIMIT @most) AS looked`, pg.Args{
+			ORDER BY n LIMIT @most
+		) AS looked`, pg.Args{
 		"run":    run,
 		"action": action,
 		"words":  words,

@@ -195,7 +195,8 @@ func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endp
 		FROM unnest($1::uuid[]) AS one(id) CROSS JOIN LATERAL (
 			SELECT *, row_number() OVER (ORDER BY number) AS nth, count(*) OVER () AS made
 			FROM webhook_journal
-			WHERE organization_id = $2 AND endpoint_id = $3 AND delivery_id = one.id AND outcome IS NOT NULL) AS attempts
+			WHERE organization_id = $2 AND endpoint_id = $3 AND delivery_id = one.id AND outcome IS NOT NULL
+		) AS attempts
 		WHERE nth > made - $4
 		ORDER BY delivery_id, nth`, ids, org, endpoint, mostAttempts)
 	attempts := make([]Attempt, len(rows))

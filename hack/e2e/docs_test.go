@@ -70,12 +70,13 @@ func TestTheWayFromANewCloneIsTrue(t *testing.T) {
 	commands := recording.Commands(strings.Join(typescript.scripts, ""))
 	check.True(t, "at most ten commands lead to a verified webhook", len(commands) <= 10, "%q", commands)
 	steps := recording.Steps(readme.text)
-	scripts := make([]string, len(steps))
-	for i, step := range steps {
-		scripts[i] = step.Command + "\n"
+	var scripts []string
+	for _, step := range steps {
+		script := step.Command + "\n"
 		if strings.Contains(step.Command, "$RECEIVER_LOG") {
-			scripts[i] = noorIsDone + scripts[i] // a reader is slower than webhooks and mails
+			script = noorIsDone + script // a reader is slower than webhooks and mails
 		}
+		scripts = append(scripts, script)
 	}
 	scripts = slices.Concat(scripts, start.scripts)
 	if _, err := stack.EnsureLocked(t.Context(), os.Stderr, "../../api-server/client/typescript"); err == nil {

@@ -42,7 +42,7 @@ func (h *house) lmsOfOthers(clientID string) *platform {
 	must(t, os.WriteFile(filepath.Join(dir, "platform.mjs"), program, 0o600))
 	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	public := h.settings.PublicURL()
-	cmd := exec.CommandContext(t.Context(), "node", "platform.mjs", fmt.Sprint(number), clientID, public+"/lti/v1p3/launch/demo/", public+"/lti/v1p3/jwks") //nolint:gosec // the test's own
+	cmd := exec.CommandContext(t.Context(), "node", "platform.mjs", fmt.Sprint(number), clientID, public+"/lti/v1p3/launch/demo/", public+"/lti/v1p3/jwks")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
 	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })

@@ -235,7 +235,7 @@ func (b *building) chart(ctx context.Context) error {
 	}
 	before := text
 	if text = bytes.Replace(text, []byte("annotations:\n"), []byte(images), 1); bytes.Equal(before, text) {
-		return errors.New("Chart.yaml has no annotations")
+		return errors.New("the file Chart.yaml has no annotations")
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return err

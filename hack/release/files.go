@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -188,20 +189,20 @@ func unpacked(name string, content []byte) (files, error) {
 }
 
 // below reads a folder's files.
-func below(dir string) (files, error) {
+func below(dir string) (_ files, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
 	all := files{}
-	err := filepath.WalkDir(dir, func(file string, e os.DirEntry, err error) error {
+	return all, fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		name, err := filepath.Rel(dir, file)
-		if err != nil {
-			return err
-		}
-		all[filepath.ToSlash(name)], err = os.ReadFile(file)
+		all[name], err = root.ReadFile(name)
 		return err
 	})
-	return all, err
 }
 
 // under puts files into a folder.

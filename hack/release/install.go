@@ -48,7 +48,7 @@ func installOnNode(ctx context.Context, o options, t tools) (err error) {
 		}
 	}
 	cgroup := filepath.Base(dir)
-	release, err := stack.MakeCgroup(cgroup)
+	release, err := stack.MakeCgroup(cgroup) //nolint:contextcheck // what it made is taken away also when ctx is over
 	if err != nil {
 		return err
 	}
@@ -296,12 +296,12 @@ func (s *site) operator(ctx context.Context) error {
 		return err
 	}
 	database = strings.Replace(database, "@registrar-postgres", "@registrar-postgres.default.svc", 1)
-	const secret = "kubectl --namespace=registrar-system create secret generic "
+	const create = "kubectl --namespace=registrar-system create secret generic "
 	return s.runAll(ctx,
 		"kubectl apply --server-side --force-conflicts --dry-run=server --filename="+filepath.Join(s.out, crdsFile),
 		"kubectl create namespace registrar-system",
-		secret+"registrar-database --from-literal=url="+database,
-		secret+"registrar-keyset --from-file=keyset.json="+file,
+		create+"registrar-database --from-literal=url="+database,
+		create+"registrar-keyset --from-file=keyset.json="+file,
 		"kubectl apply --server-side --force-conflicts --filename="+filepath.Join(s.out, operatorFile("default")),
 		"kubectl --namespace=registrar-system set env deployment/registrar-operator CLUSTER_NAME=another",
 		"kubectl --namespace=registrar-system rollout status deployment/registrar-operator --timeout=10m")

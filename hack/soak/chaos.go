@@ -87,8 +87,8 @@ func (c *chaos) faults() []fault {
 	all = append(all, c.ofPostgres()...)
 	for _, p := range s.programs {
 		all = append(all,
-			fault{kind: p.Name, name: p.Name + " killed", do: func(ctx context.Context) error { return errors.Join(p.Kill(), p.start(ctx, c.offset(90))) }},
-			fault{kind: p.Name, name: p.Name + " restarted", do: func(ctx context.Context) error { return errors.Join(p.Stop(), p.start(ctx, c.offset(90))) }},
+			fault{kind: p.Name, name: p.Name + " killed", do: func(ctx context.Context) error { return errors.Join(p.Kill(), p.start(ctx, c.offset())) }},
+			fault{kind: p.Name, name: p.Name + " restarted", do: func(ctx context.Context) error { return errors.Join(p.Stop(), p.start(ctx, c.offset())) }},
 			fault{kind: p.Name, name: p.Name + " frozen for a while", do: func(ctx context.Context) error {
 				return errors.Join(p.Signal(syscall.SIGSTOP), c.rest(ctx, 40), p.Signal(syscall.SIGCONT))
 			}})
@@ -117,8 +117,9 @@ func (c *chaos) faults() []fault {
 	return chosen
 }
 
-// offset is how far a program's clock is moved, in seconds at most: machines whose clocks are kept badly.
-func (c *chaos) offset(most int) time.Duration {
+// offset is how far a program's clock is moved: machines whose clocks are kept badly.
+func (c *chaos) offset() time.Duration {
+	const most = 90
 	return time.Duration(c.rand.IntN(2*most+1)-most) * time.Second
 }
 
@@ -129,7 +130,7 @@ func (c *chaos) jump(ctx context.Context) error {
 	if c.rand.IntN(2) == 0 {
 		by = -by
 	}
-	return errors.Join(p.Stop(), p.start(ctx, by), c.rest(ctx, 20), p.Stop(), p.start(ctx, c.offset(90)))
+	return errors.Join(p.Stop(), p.start(ctx, by), c.rest(ctx, 20), p.Stop(), p.start(ctx, c.offset()))
 }
 
 // rest waits up to so many seconds.

@@ -11,9 +11,8 @@ import (
 
 // restored is a time whose changes a restore has undone.
 type restored struct {
-	from, to   time.Time
-	mails      [2]int // that were received until then
-	aftermaths string // what the command said
+	from, to time.Time
+	mails    [2]int // that were received until then
 }
 
 func (r restored) has(at time.Time) bool { return !at.Before(r.from) && at.Before(r.to) }
@@ -64,7 +63,7 @@ func (c *chaos) restore(ctx context.Context) error {
 	}
 	r.to, r.mails[1] = time.Now(), len(c.site.mail.All())
 	for _, p := range c.site.programs {
-		if err := p.start(ctx, c.offset(90)); err != nil {
+		if err := p.start(ctx, c.offset()); err != nil {
 			return err
 		}
 	}

@@ -223,7 +223,7 @@ func (c *chaos) replace(ctx context.Context, bin string) error {
 			return err
 		}
 		p.Path = filepath.Join(bin, filepath.Base(p.Path))
-		if err := p.start(ctx, c.offset(90)); err != nil {
+		if err := p.start(ctx, c.offset()); err != nil {
 			return err
 		}
 		if err := c.rest(ctx, 2); err != nil {

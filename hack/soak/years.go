@@ -84,7 +84,7 @@ func newYears(ctx context.Context, l *load, c *caller) (*years, error) {
 func (y *years) start(ctx context.Context) {
 	began := time.Now()
 	for n, s := range y.all {
-		y.load.calls.Go(func() {
+		y.calls.Go(func() {
 			for month := range y.months {
 				share := (float64(month) + float64(n)/float64(len(y.all))) / float64(y.months)
 				if !y.await(ctx, began.Add(time.Duration(share*float64(y.options.lasting)))) {

@@ -263,7 +263,13 @@ func call(ctx context.Context, client *http.Client, method, url, header, value, 
 // platform calls the platform API through its Service.
 func (s *site) platform(method, path, body string, into any) {
 	s.t.Helper()
-	status, text, err := call(s.t.Context(), http.DefaultClient, method, "http://registrar-platform:8081/platform/v1/"+path, "Authorization", "Bearer "+s.platformKey, body)
+	s.platformOf("default", s.platformKey, method, path, body, into)
+}
+
+// platformOf calls that of the release in a namespace.
+func (s *site) platformOf(namespace, key, method, path, body string, into any) (status int) {
+	s.t.Helper()
+	status, text, err := call(s.t.Context(), http.DefaultClient, method, "http://registrar-platform."+namespace+":8081/platform/v1/"+path, "Authorization", "Bearer "+key, body)
 	must(s.t, err)
 	if status/100 != 2 {
 		s.t.Fatalf("%s %s: %d %s", method, path, status, text)
@@ -271,12 +277,18 @@ func (s *site) platform(method, path, body string, into any) {
 	if into != nil {
 		must(s.t, json.Unmarshal(text, into))
 	}
+	return status
 }
 
 // secretValue reads a key of a Secret.
 func (s *site) secretValue(name, key string) string {
 	s.t.Helper()
-	return s.must(fmt.Sprintf(`kubectl get secret %s --output go-template='{{index .data %q | base64decode}}'`, name, key))
+	return s.secretIn("default", name, key)
+}
+
+func (s *site) secretIn(namespace, name, key string) string {
+	s.t.Helper()
+	return s.must(fmt.Sprintf(`kubectl get secret %s --namespace %s --output go-template='{{index .data %q | base64decode}}'`, name, namespace, key))
 }
 
 // received asks the receiver what it took.

@@ -246,10 +246,8 @@ worker: {replicas: 1}
 webhookSender: {replicas: 1}
 `)
 	s.must("helm install registrar charts/registrar --namespace staging --create-namespace --values staging.yaml --wait")
-	key := s.must(`kubectl get secret registrar-keys --namespace staging --output go-template='{{.data.PLATFORM_KEY | base64decode}}'`)
-	status, text, err := call(s.t.Context(), http.DefaultClient, http.MethodPut, "http://registrar-platform.staging:8081/platform/v1/organizations/school", "Authorization", "Bearer "+key, `{"name": "School"}`)
-	must(s.t, err)
-	check.Equal(s.t, "status of the organization at the second release", status, http.StatusCreated, "%s", text)
+	status := s.platformOf("staging", s.secretIn("staging", "registrar-keys", "PLATFORM_KEY"), http.MethodPut, "organizations/school", `{"name": "School"}`, nil)
+	check.Equal(s.t, "status of the organization at the second release", status, http.StatusCreated, "")
 	must(s.t, s.node.Apply(s.t.Context(), `
 apiVersion: registrar.dev/v1beta1
 kind: WebhookEndpoint

@@ -240,8 +240,8 @@ func progressOf(run roster.Run) progress {
 	return progress{max(int64(run.Create+run.Update), run.PeopleDone), run.PeopleDone}
 }
 
-// shown is how many changes of a group its page shows, and first how many of each group, and issues, the run's page does.
-const shown, first = 200, 50
+// shown is how many changes of a group its page shows, and shownOfEach how many of each group, and issues, the run's page does.
+const shown, shownOfEach = 200, 50
 
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 	f, run, err := s.run(r)
@@ -261,13 +261,13 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, g := range groupsOf(run) {
-		if err := g.read(r.Context(), s.DB, run.ID, 0, first); err != nil {
+		if err := g.read(r.Context(), s.DB, run.ID, 0, shownOfEach); err != nil {
 			return err
 		}
 		p.Groups = append(p.Groups, g)
 	}
 	p.ClassTotal = c.OfClasses()
-	if p.Issues, _, err = diff.Issues(r.Context(), s.DB, run.ID, 0, first); err != nil {
+	if p.Issues, _, err = diff.Issues(r.Context(), s.DB, run.ID, 0, shownOfEach); err != nil {
 		return err
 	}
 	return show(w, http.StatusOK, "run.html", p)

@@ -31,7 +31,7 @@ import (
 type Config struct {
 	AllowNetworks []netip.Prefix `env:"WEBHOOK_ALLOW_NETWORKS" help:"networks (CIDR, comma-separated) that receivers may be in though they are not public"`
 	AllowHTTP     bool           `env:"WEBHOOK_ALLOW_HTTP" help:"accept http:// receivers; for local use alone"`
-	CAFile        Authorities    `env:"WEBHOOK_CA_FILE" help:"PEM file of certificate authorities of receivers and LMSes, to trust beside the system's"`
+	CAFile        Authorities    `env:"WEBHOOK_CA_FILE" help:"PEM file of certificate authorities of receivers, LMSes and the proxy, to trust beside the system's"`
 }
 
 // Authorities are who signs certificates that are trusted; the zero value is the system's.

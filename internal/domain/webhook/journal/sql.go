@@ -67,19 +67,17 @@ var undelivered = []webhook.Status{
 // it wants as @statuses; nil: it does not.
 func foundSQL(f Filter) (sql string, statuses []string) {
 	statuses = make([]string, len(f.Statuses))
-	pending, ended := len(f.Statuses) == 0, ` AND (cardinality(@statuses::text[]) = 0 OR j.status = ANY (@statuses))`
-	var literal []string
+	pending, indexed := len(f.Statuses) == 0, len(f.Statuses) > 0
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)
 		pending = pending || s == webhook.StatusWaiting || s == webhook.StatusInFlight
-		if slices.Contains(undelivered, s) {
-			literal = append(literal, "'"+string(s)+"'")
-		}
+		indexed = indexed && slices.Contains(undelivered, s)
 	}
-	// Told once and as text: a condition beside that of the index would be taken for one that keeps still fewer.
-	if len(literal) > 0 && len(literal) == len(f.Statuses) {
-		slices.Sort(literal)
-		statuses, ended = nil, ` AND j.status IN (`+strings.Join(slices.Compact(literal), ", ")+`)`
+	slices.Sort(statuses)
+	statuses = slices.Compact(statuses)
+	ended := ` AND (cardinality(@statuses::text[]) = 0 OR j.status = ANY (@statuses))`
+	if indexed { // one condition: PostgreSQL would take a second one beside the index's for one that keeps still fewer
+		statuses, ended = nil, ` AND j.status IN ('`+strings.Join(statuses, `', '`)+`')`
 	}
 	older := `(@before::uuid = '00000000-0000-0000-0000-000000000000' OR %[1]s < @before)`
 	if !f.Since.IsZero() {

@@ -83,6 +83,7 @@ func upgrade(t *testing.T, file string) *upgraded {
 	}
 	h.secrets = append(h.secrets, k.Consumer.Secret, filledPassword)
 	u := &upgraded{house: h, kept: k, db: connect(t, h)}
+	u.opensItsMails(func(reference string) string { return later(reference, at, -days) })
 	// The dump is of any hour of the last day: a session may be over by now, and an attempt not due yet.
 	for _, statement := range []string{
 		`UPDATE sessions SET expires_at = now() + interval '1 hour', data = jsonb_set(data, '{deadline}', to_jsonb(now() + interval '1 hour'))`,
@@ -93,6 +94,19 @@ func upgrade(t *testing.T, file string) *upgraded {
 		must(t, err)
 	}
 	return u
+}
+
+// opensItsMails gives mails the references back that they had: their secrets are sealed for them.
+func (u *upgraded) opensItsMails(had func(reference string) string) {
+	u.t.Helper()
+	rows, err := u.db.Query(u.t.Context(), `SELECT reference::text FROM emails WHERE sealed IS NOT NULL`)
+	must(u.t, err)
+	references, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(u.t, err)
+	for _, moved := range references {
+		_, err := u.db.Exec(u.t.Context(), `UPDATE emails SET reference = $2 WHERE reference = $1`, moved, had(moved))
+		must(u.t, err)
+	}
 }
 
 // What tells a time in a dump: days, the names of partitions and the first 48 bits of ids.

@@ -71,7 +71,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, r *reconcil
 	looking, cancel := context.WithTimeout(ctx, lookedAtWithin)
 	defer cancel()
 	watching.Definitions(looking)
-	r.Client, r.Live, r.Events = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(name)
+	r.Client, r.Live, r.Cache, r.Events = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetCache(), mgr.GetEventRecorder(name)
 	return mgr, r.Setup(ctx, mgr)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -205,13 +206,18 @@ func (k *kind[T]) after(object, visited T, v visit, refused *refusal, now time.T
 	return o
 }
 
-// write patches the status if it differs. The copy at hand may be older than the last write, so a
-// difference, and the lack of one in such a copy, are checked again on the API server's.
+// write patches the status if it differs from the last one known. What the visit has done once must be in it, so where
+// somebody else was faster, the difference is to what the API server has.
 func (k *kind[T]) write(ctx context.Context, object T, v visit, refused *refusal) error {
 	now := k.Clock()
-	behind := k.figures.behind(object.GetUID(), object.GetResourceVersion())
-	if !k.worthWriting(object, k.after(object, object, v, refused, now), now) && !behind {
+	known := k.unseen.newest(object)
+	after := k.after(known, object, v, refused, now)
+	if !k.worthWriting(known, after, now) {
 		return nil
+	}
+	err := k.patchStatus(ctx, known, after, now, client.MergeFromWithOptions(known, client.MergeFromWithOptimisticLock{}))
+	if !apierrors.IsConflict(err) {
+		return client.IgnoreNotFound(err)
 	}
 	live := k.empty()
 	if err := k.Live.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
@@ -220,21 +226,26 @@ func (k *kind[T]) write(ctx context.Context, object T, v visit, refused *refusal
 	if live.GetUID() != object.GetUID() {
 		return nil
 	}
-	after := k.after(live, object, v, refused, now)
+	after = k.after(live, object, v, refused, now)
 	if equality.Semantic.DeepEqual(live, after) {
 		return nil
 	}
-	old, written := conditionsOf(live), conditionsOf(after)
+	return client.IgnoreNotFound(k.patchStatus(ctx, live, after, now, client.MergeFrom(live)))
+}
+
+// patchStatus gives the resource the status of after, and emits the Event that this calls for.
+func (k *kind[T]) patchStatus(ctx context.Context, before, after T, now time.Time, patch client.Patch) error {
+	old, written := conditionsOf(before), conditionsOf(after)
 	k.unseen.add(after)
-	if err := k.Client.Status().Patch(ctx, after, client.MergeFrom(live), fieldManager); err != nil {
-		k.unseen.forget(live.GetUID())
-		return client.IgnoreNotFound(err)
+	if err := k.Client.Status().Patch(ctx, after, patch, fieldManager); err != nil {
+		k.unseen.forget(after.GetUID())
+		return err
 	}
 	k.unseen.add(after)
 	k.unseen.check(ctx, k.Client, after.GetUID(), client.ObjectKeyFromObject(after), k.empty())
-	k.figures.wrote(live.GetUID(), now, after.GetResourceVersion())
+	k.figures.wrote(after.GetUID(), now)
 	if h, ok := k.transition(old, written); ok {
-		k.emit(live, h)
+		k.emit(before, h)
 	}
 	return nil
 }
@@ -316,16 +327,25 @@ func (k *kind[T]) controller(mgr manager.Manager) *builder.Builder {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff()})
 }
 
-// requests lists resources of the cache, which answers as long as the manager runs.
-func (k *kind[T]) requests(ctx context.Context, which ...client.ListOption) []ctrl.Request {
+// find lists resources of the cache, which answers as long as the manager runs.
+func (k *kind[T]) find(ctx context.Context, which ...client.ListOption) []T {
 	found := k.list()
 	if err := k.Client.List(ctx, found, which...); err != nil {
 		slog.ErrorContext(ctx, "the cache does not answer", "kind", k.name, "error", err)
 		return nil
 	}
-	var requests []ctrl.Request
-	for _, o := range items[T](found) {
-		requests = append(requests, requestOf(o))
+	return items[T](found)
+}
+
+// requests are for resources of the cache.
+func (k *kind[T]) requests(ctx context.Context, which ...client.ListOption) []ctrl.Request {
+	return requestsOf(k.find(ctx, which...))
+}
+
+func requestsOf[T resource](found []T) []ctrl.Request {
+	requests := make([]ctrl.Request, len(found))
+	for i, o := range found {
+		requests[i] = requestOf(o)
 	}
 	return requests
 }

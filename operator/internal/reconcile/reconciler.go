@@ -70,6 +70,7 @@ type Reconciler struct {
 
 	Client    client.Client // resources and Namespaces from the cache, Secrets live
 	Live      client.Reader // past the cache
+	Cache     client.Reader // the metadata of Secrets, unless there is a Selector
 	Webhooks  webhook.Service
 	Staff     *staff.Service
 	Accounts  *account.Service
@@ -82,6 +83,7 @@ type Reconciler struct {
 	selected *selection // nil without a Selector
 
 	orphaned sync.Map // UIDs of resources that are deleted without what they stand for
+	signing  sync.Map // signing, by the UIDs of resources
 }
 
 // managedBy names the resource in PostgreSQL. It has no uid, so that a resource that is

@@ -45,6 +45,7 @@ func (k *kind[T]) release(ctx context.Context, object T) (ctrl.Result, error) {
 		return k.stay(ctx, object, err)
 	}
 	k.figures.forget(object.GetUID())
+	k.signing.Delete(object.GetUID())
 	k.orphaned.Delete(object.GetUID())
 	k.away.Forget(requestOf(object))
 	return ctrl.Result{}, nil

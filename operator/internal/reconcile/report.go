@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,12 +58,7 @@ func (r *Reconciler) emit(object client.Object, h occurrence) {
 // with now, because the start of an operator is no reason to write.
 type refreshes struct {
 	mu   sync.Mutex
-	last map[types.UID]refresh
-}
-
-type refresh struct {
-	at      time.Time
-	version string // of the resource then; "" before the first write
+	last map[types.UID]time.Time
 }
 
 func (f *refreshes) due(uid types.UID, now time.Time, every time.Duration) bool {
@@ -72,35 +66,23 @@ func (f *refreshes) due(uid types.UID, now time.Time, every time.Duration) bool 
 	defer f.mu.Unlock()
 	last, known := f.last[uid]
 	if !known {
-		f.set(uid, refresh{at: now})
+		f.set(uid, now)
 		return false
 	}
-	return now.Sub(last.at) >= every
+	return now.Sub(last) >= every
 }
 
-func (f *refreshes) wrote(uid types.UID, now time.Time, version string) {
+func (f *refreshes) wrote(uid types.UID, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.set(uid, refresh{now, version})
+	f.set(uid, now)
 }
 
-// behind says whether a copy of this version is older than the last write.
-func (f *refreshes) behind(uid types.UID, version string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	last := f.last[uid]
-	if last.version == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(version, last.version)
-	return err == nil && order < 0
-}
-
-func (f *refreshes) set(uid types.UID, r refresh) {
+func (f *refreshes) set(uid types.UID, at time.Time) {
 	if f.last == nil {
-		f.last = map[types.UID]refresh{}
+		f.last = map[types.UID]time.Time{}
 	}
-	f.last[uid] = r
+	f.last[uid] = at
 }
 
 func (f *refreshes) forget(uid types.UID) {

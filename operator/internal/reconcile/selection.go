@@ -68,6 +68,7 @@ type selection struct {
 // membership is how far a selected namespace has come.
 type membership struct {
 	stop    context.CancelFunc // ends the watch of the Secrets; nil before it has begun
+	secrets client.Reader      // their metadata, since then
 	since   time.Time          // when the rights were missed first
 	missing string             // which; "" while they may still come into force
 }
@@ -230,11 +231,16 @@ func (s *selection) lacks(ctx context.Context, namespace string, why error) ctrl
 	return ctrl.Result{RequeueAfter: askRightsLater}
 }
 
-func (s *selection) watches(namespace string) bool {
+func (s *selection) watches(namespace string) bool { return s.secretsOf(namespace) != nil }
+
+// secretsOf is the cache of a namespace's Secrets; nil while they are not watched.
+func (s *selection) secretsOf(namespace string) client.Reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.served[namespace]
-	return m != nil && m.stop != nil
+	if m := s.served[namespace]; m != nil {
+		return m.secrets
+	}
+	return nil
 }
 
 // join watches the Secrets of the namespace, and then has its resources visited.
@@ -252,7 +258,7 @@ func (s *selection) join(ctx context.Context, namespace string) error { //nolint
 		return err
 	}
 	s.mu.Lock()
-	s.served[namespace] = &membership{stop: stop}
+	s.served[namespace] = &membership{stop: stop, secrets: watch}
 	s.mu.Unlock()
 	slog.InfoContext(ctx, "a namespace is served", "namespace", namespace)
 	s.changed(ctx, change{namespace: namespace})

@@ -137,9 +137,14 @@ func secrets[T resource](b *builder.Builder, k *kind[T]) *builder.Builder {
 	if k.Selector != nil {
 		return b
 	}
-	return b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) []ctrl.Request {
-		return k.requests(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{bySecret: secret.GetName()})
-	}))
+	users := func(ctx context.Context, secret client.Object) []T {
+		return k.find(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{bySecret: secret.GetName()})
+	}
+	return b.WatchesMetadata(&corev1.Secret{},
+		handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) []ctrl.Request { return requestsOf(users(ctx, secret)) }),
+		builder.WithPredicates(predicate.Funcs{CreateFunc: func(c event.CreateEvent) bool { // mostly the visit's own
+			return slices.ContainsFunc(users(context.Background(), c.Object), func(o T) bool { return !k.remembers(o, c.Object.GetResourceVersion()) })
+		}}))
 }
 
 func (r *Reconciler) setupAPIKeys(ctx context.Context, mgr manager.Manager, l *listener) error {

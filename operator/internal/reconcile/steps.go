@@ -36,10 +36,11 @@ type endpointVisit struct {
 	org      id.Organization
 	backlog  int
 
-	secret    string
-	replaces  string // AnnotationReplaces of the Secret
-	secretRef *v1beta1.SecretKeyRef
-	handled   v1beta1.HandledTokens
+	secretRef     *v1beta1.SecretKeyRef
+	secret        string // "" when it signs, as an earlier visit has seen
+	secretVersion string // the resource version of the Secret that has it
+	replaces      string // AnnotationReplaces of that
+	handled       v1beta1.HandledTokens
 }
 
 // endpoints is the kind WebhookEndpoint.
@@ -224,9 +225,16 @@ func (v *endpointVisit) add(ctx context.Context, s webhook.Settings) error {
 
 // sign makes the Secret's signing secret the current one.
 func (v *endpointVisit) sign(ctx context.Context) error {
+	if v.secret == "" {
+		return nil
+	}
 	signs, err := v.Webhooks.Signs(ctx, v.org, v.endpoint.ID, v.secret)
-	if err != nil || signs {
+	if err != nil {
 		return err
+	}
+	if signs {
+		v.remember()
+		return nil
 	}
 	e, _, err := v.Webhooks.Rotate(ctx, v.actor(), v.org, v.endpoint.ID, v.secret, v.overlap(), v.Clock())
 	if err != nil {
@@ -238,6 +246,7 @@ func (v *endpointVisit) sign(ctx context.Context) error {
 		said += " The one before signs, too, until " + until.UTC().Format(time.RFC3339) + "."
 	}
 	v.note(normal, "SecretRotated", said)
+	v.remember()
 	return nil
 }
 

@@ -27,6 +27,21 @@ func (u *unseen[T]) add(o T) {
 	u.latest[o.GetUID()] = o.DeepCopyObject().(T)
 }
 
+// newest is the status written last, if the cache's copy is older, and else that copy.
+func (u *unseen[T]) newest(cached T) T {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	latest, there := u.latest[cached.GetUID()]
+	if !there {
+		return cached
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), latest.GetResourceVersion())
+	if err != nil || order >= 0 {
+		return cached
+	}
+	return latest.DeepCopyObject().(T)
+}
+
 // saw is told of every copy that the cache has got.
 func (u *unseen[T]) saw(cached client.Object) {
 	u.mu.Lock()

@@ -277,20 +277,27 @@ func (k *kubernetes) start(ctx context.Context, resync time.Duration) (*stack.Pr
 	return p, stack.StartReady(ctx, p, k.private)
 }
 
-// profile takes a CPU profile of the operator, when the run has a folder for it.
+// profile takes CPU profiles of the operator and of the API server, when the run has a folder for them.
 func (k *kubernetes) profile(ctx context.Context, r *run, p *stack.Program, during time.Duration) (wait func()) {
 	if r.keep == "" {
 		return func() {}
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		text, err := private(ctx, k.pprof, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(during.Seconds()))))
+	path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(during.Seconds())))
+	keep := func(name string, text []byte, err error) {
 		if err == nil {
-			_ = os.WriteFile(filepath.Join(r.keep, p.Name+profileEnd), text, 0o600) // a profile is a by-product
+			_ = os.WriteFile(filepath.Join(r.keep, name+profileEnd), text, 0o600) // a profile is a by-product
 		}
-	}()
-	return func() { <-done }
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		text, err := private(ctx, k.pprof, path)
+		keep(p.Name, text, err)
+	})
+	both.Go(func() {
+		text, err := k.cluster.Kubectl(ctx, "get", "--raw", path)
+		keep("kube-apiserver", []byte(text), err)
+	})
+	return both.Wait
 }
 
 // bringUp creates resources and says how long it took until all are ready.
@@ -353,8 +360,10 @@ func (k *kubernetes) changes(ctx context.Context, r *run) error {
 // rest measures what an operator costs that has nothing to do: what it costs between its visits, and what the visits cost to
 // all resources that come each RESYNC.
 func (k *kubernetes) rest(ctx context.Context, r *run, operator *stack.Program, all int) error {
-	pause := r.lasting(time.Minute)
-	quiet, err := k.used(ctx, operator, 5*time.Second, pause)
+	if err := k.idle(ctx, operator); err != nil {
+		return err
+	}
+	quiet, err := k.used(ctx, operator, r.lasting(time.Minute))
 	if err != nil {
 		return err
 	}
@@ -366,18 +375,11 @@ func (k *kubernetes) rest(ctx context.Context, r *run, operator *stack.Program, 
 		return err
 	}
 	// The first looks at all of them after its start; then they are spread over a fifth more than the time.
-	for last := time.Duration(-1); ; {
-		now := procTime(eager.Identity().PID)
-		if now-last < 200*time.Millisecond {
-			break
-		}
-		last = now
-		if err := sleep(ctx, 2*time.Second); err != nil {
-			return err
-		}
+	if err := k.idle(ctx, eager); err != nil {
+		return err
 	}
 	profiled := k.profile(ctx, r, eager, operatorSooner)
-	busy, err := k.used(ctx, eager, 0, 2*operatorSooner)
+	busy, err := k.used(ctx, eager, 2*operatorSooner)
 	if err != nil {
 		return err
 	}
@@ -391,11 +393,22 @@ func (k *kubernetes) rest(ctx context.Context, r *run, operator *stack.Program, 
 	return nil
 }
 
-// used is the share of a core that a program uses.
-func (k *kubernetes) used(ctx context.Context, p *stack.Program, settle, during time.Duration) (float64, error) {
-	if err := sleep(ctx, settle); err != nil {
-		return 0, err
+// idle waits until the program has used less than a tenth of a core for two seconds.
+func (k *kubernetes) idle(ctx context.Context, p *stack.Program) error {
+	for last := time.Duration(-1); ; {
+		now := procTime(p.Identity().PID)
+		if last >= 0 && now-last < 200*time.Millisecond {
+			return nil
+		}
+		last = now
+		if err := sleep(ctx, 2*time.Second); err != nil {
+			return err
+		}
 	}
+}
+
+// used is the share of a core that a program uses.
+func (k *kubernetes) used(ctx context.Context, p *stack.Program, during time.Duration) (float64, error) {
 	before := procTime(p.Identity().PID)
 	if err := sleep(ctx, during); err != nil {
 		return 0, err

@@ -39,6 +39,13 @@ func TestPatroniFailsOver(t *testing.T) {
 		}
 	})
 	must(t, err)
+	t.Cleanup(func() {
+		for _, n := range cluster.Nodes {
+			if t.Failed() {
+				t.Logf("%s wrote last:\n%s", n.Name, n.LogTail(60))
+			}
+		}
+	})
 	owner, err := cluster.Server().EnsureDatabase(t.Context(), "registrar", "patroni")
 	must(t, err)
 	migrate(t, dir, owner)

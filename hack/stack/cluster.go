@@ -108,7 +108,7 @@ func (c *Cluster) apiArguments() []string {
 		"--service-account-key-file="+c.keys.path("service-accounts.pub"),
 		"--service-account-signing-key-file="+c.keys.path("service-accounts.key"),
 		"--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC", "--allow-privileged=true",
-		"--shutdown-delay-duration=0s", "--profiling=false",
+		"--shutdown-delay-duration=0s",
 	)
 }
 

@@ -194,7 +194,8 @@ func (n *PatroniNode) HealNetwork() {
 // HasDisks says whether the nodes have disks of a limited size.
 func (p *Patroni) HasDisks() bool { return p.options.DiskSize != "" }
 
-// FillDisk leaves no room on the node's disk, and has PostgreSQL use up what it reserved for its log.
+// FillDisk leaves no room on the node's disk, and has PostgreSQL use up what it reserved for its log, no faster than the
+// standby gets it: Patroni promotes none that is far behind.
 func (n *PatroniNode) FillDisk(ctx context.Context) error {
 	f, err := os.Create(n.filler())
 	if err != nil {
@@ -209,7 +210,7 @@ func (n *PatroniNode) FillDisk(ctx context.Context) error {
 	}
 	server := &Postgres{options: PostgresOptions{Port: n.Port}}
 	for err = nil; err == nil; {
-		err = server.do(ctx, "SELECT pg_logical_emit_message(false, 'fill', 'x')", "SELECT pg_switch_wal()")
+		err = server.do(ctx, "SELECT pg_switch_wal()", "SELECT pg_logical_emit_message(true, 'fill', 'committed when the standby has it')")
 	}
 	return ctx.Err()
 }

@@ -201,7 +201,7 @@ func (w *world) stored(t *testing.T, e *v1beta1.WebhookEndpoint) webhook.Endpoin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got
+	return got.Endpoint
 }
 
 // secret reads a key of a Secret.

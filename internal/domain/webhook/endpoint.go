@@ -181,12 +181,20 @@ func (s Service) Find(ctx context.Context, org id.Organization, endpoint id.Endp
 	return e, err
 }
 
+// Managed is an endpoint as the resource that manages it shows it.
+type Managed struct {
+	Endpoint
+
+	Slug    string // of the organization
+	Backlog int    // as Service.Backlogs has it
+}
+
 // FindManaged reads the endpoint that the given resource manages (Settings.ManagedBy).
 // Faults: NotFound.
-func (s Service) FindManaged(ctx context.Context, managedBy string) (Endpoint, error) {
+func (s Service) FindManaged(ctx context.Context, managedBy string) (Managed, error) {
 	e, err := selectManaged(ctx, s.DB, managedBy)
 	if pg.None(err) {
-		return Endpoint{}, fault.New(fault.NotFound, "not_found", "no webhook URL is managed by %q", managedBy)
+		return Managed{}, fault.New(fault.NotFound, "not_found", "no webhook URL is managed by %q", managedBy)
 	}
 	return e, err
 }

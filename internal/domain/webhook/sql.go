@@ -125,8 +125,14 @@ func selectEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endp
 	return pg.One[Endpoint](ctx, q, endpointRows+`WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint)
 }
 
-func selectManaged(ctx context.Context, q pg.Querier, managedBy string) (Endpoint, error) {
-	return pg.One[Endpoint](ctx, q, endpointRows+`WHERE e.managed_by = $1`, managedBy)
+func selectManaged(ctx context.Context, q pg.Querier, managedBy string) (Managed, error) {
+	return pg.One[Managed](ctx, q, `
+		SELECT
+			m.*,
+			o.slug,
+			(SELECT count(*) FROM (SELECT FROM webhook_queue WHERE endpoint_id = m.id LIMIT $2) AS w) AS backlog
+		FROM (`+endpointRows+`WHERE e.managed_by = $1) AS m
+		JOIN organizations o ON o.id = m.organization`, managedBy, maxBacklog)
 }
 
 func selectURL(ctx context.Context, q pg.Querier, org id.Organization, url string) (Endpoint, error) {

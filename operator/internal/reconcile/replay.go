@@ -145,7 +145,7 @@ func (v *replayVisit) choose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		v.endpoints = []webhook.Endpoint{e}
+		v.endpoints = []webhook.Endpoint{e.Endpoint}
 	default:
 		all, err := v.Webhooks.List(ctx, v.org)
 		if err != nil {

@@ -31,6 +31,7 @@ type endpointVisit struct {
 
 	asked    bool // PostgreSQL has said whether there is an endpoint
 	endpoint *webhook.Endpoint
+	slug     string            // of its organization, if the visit found it
 	added    bool              // by this visit
 	others   *webhook.Endpoint // which people manage, and the resource takes over
 	org      id.Organization
@@ -99,7 +100,7 @@ func (v *endpointVisit) find(ctx context.Context) error {
 	case err != nil:
 		return err
 	default:
-		v.endpoint = &e
+		v.endpoint, v.slug, v.backlog = &e.Endpoint, e.Slug, e.Backlog
 	}
 	v.asked = true
 	return nil
@@ -107,9 +108,9 @@ func (v *endpointVisit) find(ctx context.Context) error {
 
 // findManaged reads the endpoint that the resource manages. While PostgreSQL is known not to answer, nobody
 // waits for it. Faults: NotFound.
-func (r *Reconciler) findManaged(ctx context.Context, managedBy string) (webhook.Endpoint, error) {
+func (r *Reconciler) findManaged(ctx context.Context, managedBy string) (webhook.Managed, error) {
 	if r.Probe.Failing() {
-		return webhook.Endpoint{}, errFailing
+		return webhook.Managed{}, errFailing
 	}
 	return r.Webhooks.FindManaged(ctx, managedBy)
 }
@@ -130,6 +131,10 @@ func (v *endpointVisit) mayRegister(ctx context.Context) error {
 
 // belong finds the organization. One that is created later is announced by PostgreSQL.
 func (v *endpointVisit) belong(ctx context.Context) error {
+	if v.endpoint != nil && v.slug == v.object.Spec.Organization {
+		v.org = v.endpoint.Organization
+		return nil
+	}
 	o, err := v.findOrganization(ctx, v.object.Spec.Organization, "the URL is registered")
 	v.org = o.ID
 	return err
@@ -169,7 +174,7 @@ func (v *endpointVisit) register(ctx context.Context) error {
 		if err := v.Webhooks.Remove(ctx, v.actor(), v.endpoint.Organization, v.endpoint.ID, v.Clock()); err != nil {
 			return err
 		}
-		v.endpoint = nil
+		v.endpoint, v.backlog = nil, 0
 	}
 	if v.endpoint == nil && v.others == nil {
 		return v.add(ctx, want)
@@ -308,8 +313,11 @@ func (v *endpointVisit) test(ctx context.Context) error {
 	return nil
 }
 
-// measure counts the URL's backlog.
+// measure counts the backlog of a URL that find has not found.
 func (v *endpointVisit) measure(ctx context.Context) error {
+	if v.slug != "" || v.added {
+		return nil
+	}
 	backlogs, err := v.Webhooks.Backlogs(ctx, v.endpoint.ID)
 	v.backlog = backlogs[v.endpoint.ID]
 	return err

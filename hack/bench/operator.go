@@ -14,9 +14,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -58,6 +60,11 @@ func operating(ctx context.Context, r *run, h *house) error {
 	if err := k.tenants(ctx, all/operatorEach); err != nil {
 		return err
 	}
+	bare, err := k.bare(ctx, few)
+	if err != nil {
+		return err
+	}
+	r.printf("  %d without an operator, the same five requests each to the API server: %s", few, round(bare))
 	operator, err := k.start(ctx, operatorResync)
 	if err != nil {
 		return err
@@ -75,7 +82,8 @@ func operating(ctx context.Context, r *run, h *house) error {
 	peak := peakRSS(operator.Identity().PID)
 	r.peak("operator", peak)
 	load := loadAverage()
-	r.verdict(fmt.Sprintf("%d resources", few), first <= scaled(r, 15*time.Second), "created and ready within "+scaled(r, 15*time.Second).String(), "%s, load average %s", round(first), load)
+	r.verdict(fmt.Sprintf("%d resources", few), first <= scaled(r, 15*time.Second), "created and ready within "+scaled(r, 15*time.Second).String(), "%s: %.2f times the requests alone, load average %s",
+		round(first), float64(first)/float64(bare), load)
 	r.verdict(fmt.Sprintf("%d resources", all), first+rest <= scaled(r, 2*time.Minute), "created and ready within "+scaled(r, 2*time.Minute).String(),
 		"%s, load average %s", round(first+rest), load)
 	r.verdict("peak memory of the operator", peak < 150<<20, "below 150 MiB", "%d MiB with %d resources", peak>>20, all)
@@ -180,7 +188,8 @@ func (k *kubernetes) close() error {
 	return errors.Join(append(errs, k.cluster.Stop())...)
 }
 
-// watch notes what the statuses say, as a client of the cluster sees it.
+// watch notes what the statuses say, as a client of the cluster sees it. The API server ends the watch of a client that is
+// behind, and begins each new one with all that there is.
 func (k *kubernetes) watch(ctx context.Context) error {
 	ctx, k.stop = context.WithCancel(ctx)
 	changes, err := k.client.Watch(ctx, &v1beta1.WebhookEndpointList{})
@@ -188,13 +197,16 @@ func (k *kubernetes) watch(ctx context.Context) error {
 		return err
 	}
 	go func() {
-		defer changes.Stop()
-		for c := range changes.ResultChan() {
-			if e, ok := c.Object.(*v1beta1.WebhookEndpoint); ok {
-				k.saw(e)
+		for err == nil {
+			for c := range changes.ResultChan() {
+				if e, ok := c.Object.(*v1beta1.WebhookEndpoint); ok {
+					k.saw(e)
+				}
 			}
+			changes.Stop()
+			changes, err = k.client.Watch(ctx, &v1beta1.WebhookEndpointList{})
 		}
-		k.ended <- errors.New("the watch of the resources has ended")
+		k.ended <- fmt.Errorf("the watch of the resources has ended: %w", err)
 	}()
 	return nil
 }
@@ -309,9 +321,7 @@ func (k *kubernetes) bringUp(ctx context.Context, r *run, operator *stack.Progra
 		before[name] = procTime(pid)
 	}
 	err := parallel(ctx, to-from, func(ctx context.Context, i int) error {
-		tenant, n := operatorTenant((from+i)/operatorEach), strconv.Itoa((from+i)%operatorEach)
-		return k.client.Create(ctx, &v1beta1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "url-" + n},
-			Spec: v1beta1.WebhookEndpointSpec{Organization: tenant, URL: "https://hooks.example.com/" + tenant + "/" + n}})
+		return k.client.Create(ctx, operatorEndpoint(from+i))
 	})
 	if err != nil {
 		return 0, err
@@ -332,6 +342,57 @@ func (k *kubernetes) bringUp(ctx context.Context, r *run, operator *stack.Progra
 	slices.Sort(cpu)
 	r.printf("  %d to %d: created after %s, all ready after %s; CPU of each in µs: %s", from, to, round(created), round(took), strings.Join(cpu, ", "))
 	return took, nil
+}
+
+// bare is how long the API server takes for what it is asked for resources until they are ready, when nobody does more than ask:
+// the resource, its finalizer, its Secret, its status and the Event of it. The resources are deleted again.
+func (k *kubernetes) bare(ctx context.Context, n int) (time.Duration, error) {
+	began := time.Now()
+	err := parallel(ctx, n, func(ctx context.Context, i int) error {
+		e := operatorEndpoint(i)
+		if err := k.client.Create(ctx, e); err != nil {
+			return err
+		}
+		before := e.DeepCopy()
+		e.Finalizers = []string{v1beta1.EndpointFinalizer}
+		if err := k.client.Patch(ctx, e, client.MergeFrom(before)); err != nil {
+			return err
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name + "-signing-secret",
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("WebhookEndpoint"))}},
+			Data: map[string][]byte{v1beta1.DefaultSecretKey: []byte(webhook.NewSecret())}}
+		if err := k.client.Create(ctx, secret); err != nil {
+			return err
+		}
+		before = e.DeepCopy()
+		meta.SetStatusCondition(&e.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Bare", Message: "Nobody has registered the URL."})
+		meta.SetStatusCondition(&e.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionSwitchedOn, Status: metav1.ConditionFalse, Reason: "Bare"})
+		if err := k.client.Status().Patch(ctx, e, client.MergeFrom(before)); err != nil {
+			return err
+		}
+		return k.client.Create(ctx, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name + ".bare"},
+			EventTime: metav1.NowMicro(), ReportingController: "bench", ReportingInstance: "bench", Action: "Bare", Reason: "Bare", Type: corev1.EventTypeNormal,
+			Regarding: corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "WebhookEndpoint", Namespace: e.Namespace, Name: e.Name, UID: e.UID}})
+	})
+	took := time.Since(began)
+	if err != nil {
+		return 0, err
+	}
+	return took, parallel(ctx, n, func(ctx context.Context, i int) error {
+		e := operatorEndpoint(i)
+		if err := k.client.Patch(ctx, e, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			return err
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name + "-signing-secret"}}
+		return errors.Join(k.client.Delete(ctx, e), client.IgnoreNotFound(k.client.Delete(ctx, secret)))
+	})
+}
+
+// operatorEndpoint is one of the resources.
+func operatorEndpoint(i int) *v1beta1.WebhookEndpoint {
+	tenant, n := operatorTenant(i/operatorEach), strconv.Itoa(i%operatorEach)
+	return &v1beta1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "url-" + n},
+		Spec: v1beta1.WebhookEndpointSpec{Organization: tenant, URL: "https://hooks.example.com/" + tenant + "/" + n}}
 }
 
 // changes switches URLs off, as the sender does after failures, and waits until their statuses say so.

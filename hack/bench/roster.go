@@ -250,7 +250,7 @@ func (p *phases) String() string {
 		p.planned.Sub(p.began).Seconds(), p.people.Sub(p.planned).Seconds(), p.classes.Sub(p.people).Seconds())
 }
 
-var rosterTables = []string{"accounts", "members", "directory", "roster_identities", "roster_classes", "roster_class_members"}
+var rosterTables = []string{"accounts", "members", "arrivals", "directory", "directory_words", "roster_identities", "roster_classes", "roster_class_members"}
 
 // written counts the rows ever written to the tables that an import writes people to.
 func (h *house) written(ctx context.Context) (n int64, err error) {

@@ -162,7 +162,13 @@ func (s *site) await(what string, try func() error) {
 func (s *site) ready() {
 	s.t.Helper()
 	s.must("kubectl rollout status deployment --selector app.kubernetes.io/instance=registrar --timeout=4m")
-	for _, api := range []string{"http://registrar/api/v1/openapi.yaml", "http://registrar-platform:8081/platform/v1/openapi.yaml"} {
+	s.answer("http://registrar/api/v1/openapi.yaml", "http://registrar-platform:8081/platform/v1/openapi.yaml")
+}
+
+// answer waits until the addresses do: a node learns of a Service's pods a moment after they are ready.
+func (s *site) answer(addresses ...string) {
+	s.t.Helper()
+	for _, api := range addresses {
 		s.await(api, func() error {
 			status, _, err := call(s.t.Context(), http.DefaultClient, http.MethodGet, api, "Accept", "*/*", "")
 			if err == nil && status != http.StatusOK {

@@ -246,6 +246,7 @@ worker: {replicas: 1}
 webhookSender: {replicas: 1}
 `)
 	s.must("helm install registrar charts/registrar --namespace staging --create-namespace --values staging.yaml --wait")
+	s.answer("http://registrar-platform.staging:8081/platform/v1/openapi.yaml")
 	status := s.platformOf("staging", s.secretIn("staging", "registrar-keys", "PLATFORM_KEY"), http.MethodPut, "organizations/school", `{"name": "School"}`, nil)
 	check.Equal(s.t, "status of the organization at the second release", status, http.StatusCreated, "")
 	must(s.t, s.node.Apply(s.t.Context(), `

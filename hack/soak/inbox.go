@@ -103,8 +103,8 @@ func (b *inbox) take(d stack.Received, refused, known, bodies bool) (about event
 	return about, true, nil
 }
 
-// disorder finds a first attempt that came after one of a later event about the same student. A first attempt that failed
-// before it came is not looked at.
+// disorder finds a first attempt that came after one of a later event about the same student. An event of which an attempt
+// got no answer is not looked at: that one may not have come.
 func (b *inbox) disorder(failed map[string]bool) (found []string) {
 	for _, student := range slices.Sorted(maps.Keys(b.firsts)) {
 		var before first
@@ -225,7 +225,7 @@ func (c *checker) order(ctx context.Context) error {
 	rows, err := c.db.Query(ctx, `
 		SELECT DISTINCT regexp_replace(e.url, '^https?://[^/]+', ''), 'evt_' || replace(j.event_id::text, '-', '')
 		FROM webhook_journal j JOIN webhook_endpoints e ON e.id = j.endpoint_id
-		WHERE j.outcome = 'retry' AND e.url LIKE '%/healthy'`)
+		WHERE j.outcome = 'retry' AND j.response_status IS NULL AND e.url ~ '/(healthy|flaky)$'`)
 	if err != nil {
 		return err
 	}

@@ -96,9 +96,13 @@ func (k *kind[T]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.
 			slog.ErrorContext(ctx, "a visit failed", "kind", k.name, "namespace", req.Namespace, "name", req.Name, "error", err)
 		}
 	}()
+	latest, unseen := k.unseen.get(req.NamespacedName)
 	object := k.empty()
 	if err := k.Client.Get(ctx, req.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if unseen && newer(latest, object) {
+		object = latest
 	}
 	// What an annotation asks for must happen once, so an old copy cannot decide it.
 	if k.pending(object) {
@@ -206,16 +210,15 @@ func (k *kind[T]) after(object, visited T, v visit, refused *refusal, now time.T
 	return o
 }
 
-// write patches the status if it differs from the last one known. What the visit has done once must be in it, so where
-// somebody else was faster, the difference is to what the API server has.
+// write patches the status if it differs. What the visit has done once must be in it, so where somebody else was faster,
+// the difference is to what the API server has.
 func (k *kind[T]) write(ctx context.Context, object T, v visit, refused *refusal) error {
 	now := k.Clock()
-	known := k.unseen.newest(object)
-	after := k.after(known, object, v, refused, now)
-	if !k.worthWriting(known, after, now) {
+	after := k.after(object, object, v, refused, now)
+	if !k.worthWriting(object, after, now) {
 		return nil
 	}
-	err := k.patchStatus(ctx, known, after, now, client.MergeFromWithOptions(known, client.MergeFromWithOptimisticLock{}))
+	err := k.patchStatus(ctx, object, after, now, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
 	if !apierrors.IsConflict(err) {
 		return client.IgnoreNotFound(err)
 	}
@@ -238,11 +241,11 @@ func (k *kind[T]) patchStatus(ctx context.Context, before, after T, now time.Tim
 	old, written := conditionsOf(before), conditionsOf(after)
 	k.unseen.add(after)
 	if err := k.Client.Status().Patch(ctx, after, patch, fieldManager); err != nil {
-		k.unseen.forget(after.GetUID())
+		k.unseen.forget(after)
 		return err
 	}
 	k.unseen.add(after)
-	k.unseen.check(ctx, k.Client, after.GetUID(), client.ObjectKeyFromObject(after), k.empty())
+	k.unseen.check(ctx, k.Client, after, k.empty())
 	k.figures.wrote(after.GetUID(), now)
 	if h, ok := k.transition(old, written); ok {
 		k.emit(before, h)

@@ -32,6 +32,7 @@ type endpointVisit struct {
 	asked    bool // PostgreSQL has said whether there is an endpoint
 	endpoint *webhook.Endpoint
 	slug     string            // of its organization, if the visit found it
+	counted  bool              // the backlog is that of now
 	added    bool              // by this visit
 	others   *webhook.Endpoint // which people manage, and the resource takes over
 	org      id.Organization
@@ -100,7 +101,7 @@ func (v *endpointVisit) find(ctx context.Context) error {
 	case err != nil:
 		return err
 	default:
-		v.endpoint, v.slug, v.backlog = &e.Endpoint, e.Slug, e.Backlog
+		v.endpoint, v.slug, v.backlog, v.counted = &e.Endpoint, e.Slug, e.Backlog, true
 	}
 	v.asked = true
 	return nil
@@ -174,7 +175,7 @@ func (v *endpointVisit) register(ctx context.Context) error {
 		if err := v.Webhooks.Remove(ctx, v.actor(), v.endpoint.Organization, v.endpoint.ID, v.Clock()); err != nil {
 			return err
 		}
-		v.endpoint, v.backlog = nil, 0
+		v.endpoint = nil
 	}
 	if v.endpoint == nil && v.others == nil {
 		return v.add(ctx, want)
@@ -224,7 +225,7 @@ func (v *endpointVisit) add(ctx context.Context, s webhook.Settings) error {
 	if err != nil {
 		return err
 	}
-	v.endpoint, v.added = &e, true
+	v.endpoint, v.added, v.backlog, v.counted = &e, true, 0, true
 	return nil
 }
 
@@ -278,7 +279,7 @@ func (v *endpointVisit) turn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		v.endpoint = &e
+		v.endpoint, v.counted = &e, false
 	}
 	v.handled.TurnOn = v.object.Annotations[v1beta1.AnnotationTurnOn]
 	return nil
@@ -296,7 +297,7 @@ func (v *endpointVisit) switchOff(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	v.endpoint = &e
+	v.endpoint, v.counted = &e, false
 	return nil
 }
 
@@ -307,15 +308,16 @@ func (v *endpointVisit) test(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		v.counted = false
 		v.note(normal, "TestSent", fmt.Sprintf("A ping is on its way (%s).", delivery))
 	}
 	v.handled.SendTest = v.object.Annotations[v1beta1.AnnotationSendTest]
 	return nil
 }
 
-// measure counts the backlog of a URL that find has not found.
+// measure counts the backlog again, where the visit has changed it or was not told.
 func (v *endpointVisit) measure(ctx context.Context) error {
-	if v.slug != "" || v.added {
+	if v.counted {
 		return nil
 	}
 	backlogs, err := v.Webhooks.Backlogs(ctx, v.endpoint.ID)

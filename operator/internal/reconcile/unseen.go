@@ -15,61 +15,66 @@ import (
 // unseen are resources as their status was written last, until the cache has seen that. Others may read the status before.
 type unseen[T resource] struct {
 	mu     sync.Mutex
-	latest map[types.UID]T
+	latest map[types.NamespacedName]T
 }
 
 func (u *unseen[T]) add(o T) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.latest == nil {
-		u.latest = map[types.UID]T{}
+		u.latest = map[types.NamespacedName]T{}
 	}
-	u.latest[o.GetUID()] = o.DeepCopyObject().(T)
+	u.latest[client.ObjectKeyFromObject(o)] = o.DeepCopyObject().(T)
 }
 
-// newest is the status written last, if the cache's copy is older, and else that copy.
-func (u *unseen[T]) newest(cached T) T {
+// get is what the cache has not seen, if anything. The cache is to be asked afterwards: it may see that meanwhile.
+func (u *unseen[T]) get(key types.NamespacedName) (latest T, there bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	latest, there := u.latest[cached.GetUID()]
-	if !there {
-		return cached
+	if latest, there = u.latest[key]; there {
+		latest = latest.DeepCopyObject().(T)
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), latest.GetResourceVersion())
-	if err != nil || order >= 0 {
-		return cached
-	}
-	return latest.DeepCopyObject().(T)
+	return latest, there
+}
+
+// newer says whether a is the same resource as b and not older.
+func newer(a, b client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order >= 0 && a.GetUID() == b.GetUID()
 }
 
 // saw is told of every copy that the cache has got.
 func (u *unseen[T]) saw(cached client.Object) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	latest, there := u.latest[cached.GetUID()]
+	key := client.ObjectKeyFromObject(cached)
+	latest, there := u.latest[key]
 	if !there {
 		return
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), latest.GetResourceVersion())
 	if err != nil || order >= 0 {
-		delete(u.latest, cached.GetUID())
+		delete(u.latest, key)
 	}
 }
 
 // check asks the cache, which may have been told of a resource before it was added.
-func (u *unseen[T]) check(ctx context.Context, cache client.Reader, uid types.UID, key client.ObjectKey, cached T) {
-	switch err := cache.Get(ctx, key, cached); {
-	case err == nil && cached.GetUID() == uid:
+func (u *unseen[T]) check(ctx context.Context, cache client.Reader, added, cached T) {
+	switch err := cache.Get(ctx, client.ObjectKeyFromObject(added), cached); {
+	case err == nil:
 		u.saw(cached)
-	case err == nil, apierrors.IsNotFound(err):
-		u.forget(uid)
+	case apierrors.IsNotFound(err):
+		u.forget(added)
 	}
 }
 
-func (u *unseen[T]) forget(uid types.UID) {
+func (u *unseen[T]) forget(o client.Object) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.latest, uid)
+	key := client.ObjectKeyFromObject(o)
+	if latest, there := u.latest[key]; there && latest.GetUID() == o.GetUID() {
+		delete(u.latest, key)
+	}
 }
 
 func (u *unseen[T]) all() []T {
@@ -91,7 +96,7 @@ func (k *kind[T]) watchUnseen() predicate.Predicate {
 			return false
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
-			k.unseen.forget(e.Object.GetUID())
+			k.unseen.forget(e.Object)
 			return false
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },

@@ -42,7 +42,7 @@ func TestPatroniFailsOver(t *testing.T) {
 	t.Cleanup(func() {
 		for _, n := range cluster.Nodes {
 			if t.Failed() {
-				t.Logf("%s wrote last:\n%s", n.Name, n.LogTail(60))
+				t.Logf("%s wrote last:\n%s", n.Name, n.LogTail(300))
 			}
 		}
 	})
@@ -66,7 +66,7 @@ func TestPatroniFailsOver(t *testing.T) {
 		case "cut off":
 			before.CutNetwork()
 		case "without room":
-			must(t, before.FillDisk(t.Context()))
+			must(t, before.FillDisk())
 		}
 		until(t, "there is a new primary", func() bool {
 			now, err := cluster.Primary(t.Context())

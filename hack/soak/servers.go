@@ -101,7 +101,7 @@ func (c *chaos) ofPostgres() []fault {
 			fault{kind: "restore", name: "PostgreSQL restored to an earlier moment", do: c.restore})
 		if d.pair.HasDisks() {
 			all = append(all, fault{kind: "disk", name: "disk of the primary full, Patroni fails over", do: c.failOver(
-				func(n *stack.PatroniNode) error { return n.FillDisk(context.Background()) }, (*stack.PatroniNode).FreeDisk)})
+				(*stack.PatroniNode).FillDisk, (*stack.PatroniNode).FreeDisk)})
 		}
 		return all
 	}

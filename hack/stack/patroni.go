@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -52,6 +53,7 @@ type PatroniNode struct {
 	Port, rest int
 	data       string
 	disk       string // its mount; "" for none
+	endFilling func() error
 
 	// What leads to it and from it: nothing else may, so that they are its network.
 	server, health, etcd *Relay
@@ -194,29 +196,48 @@ func (n *PatroniNode) HealNetwork() {
 // HasDisks says whether the nodes have disks of a limited size.
 func (p *Patroni) HasDisks() bool { return p.options.DiskSize != "" }
 
-// FillDisk leaves no room on the node's disk, and has PostgreSQL use up what it reserved for its log, no faster than the
-// standby gets it: Patroni promotes none that is far behind.
-func (n *PatroniNode) FillDisk(ctx context.Context) error {
+// FillDisk leaves no room on the node's disk until FreeDisk, and has PostgreSQL use up what it reserved for its log: also
+// what a restart sets free. It is no faster than the standby gets it: Patroni promotes none that is far behind.
+func (n *PatroniNode) FillDisk() error {
 	f, err := os.Create(n.filler())
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	for block := make([]byte, 1<<20); err == nil && ctx.Err() == nil; {
-		_, err = f.Write(block)
+	fill := func() (err error) {
+		for block := make([]byte, 1<<20); err == nil; {
+			_, err = f.Write(block)
+		}
+		return err
 	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		return errors.Join(err, ctx.Err())
+	if err := fill(); !errors.Is(err, syscall.ENOSPC) {
+		return errors.Join(err, f.Close())
 	}
-	server := &Postgres{options: PostgresOptions{Port: n.Port}}
-	for err = nil; err == nil; {
-		err = server.do(ctx, "SELECT pg_switch_wal()", "SELECT pg_logical_emit_message(true, 'fill', 'committed when the standby has it')")
-	}
-	return ctx.Err()
+	ctx, cancel := context.WithCancel(context.Background())
+	var filling sync.WaitGroup
+	filling.Go(func() {
+		server := &Postgres{options: PostgresOptions{Port: n.Port}}
+		_ = retry(ctx, func(ctx context.Context) (err error) {
+			for _ = fill(); err == nil; {
+				err = server.do(ctx, "SELECT pg_switch_wal()", "SELECT pg_logical_emit_message(true, 'fill', 'committed when the standby has it')")
+			}
+			return err
+		})
+	})
+	n.endFilling = sync.OnceValue(func() error {
+		cancel()
+		filling.Wait()
+		return errors.Join(f.Close(), os.Remove(f.Name()))
+	})
+	return nil
 }
 
 // FreeDisk ends what FillDisk began.
-func (n *PatroniNode) FreeDisk() error { return os.Remove(n.filler()) }
+func (n *PatroniNode) FreeDisk() error {
+	if n.endFilling == nil {
+		return nil
+	}
+	return n.endFilling()
+}
 
 func (n *PatroniNode) filler() string { return filepath.Join(n.disk, "filler") }
 
@@ -234,7 +255,8 @@ func (p *Patroni) configure(n *PatroniNode, o PatroniOptions) (file string, err 
 		"bootstrap": section{
 			"dcs": section{
 				"ttl": 20, "loop_wait": 1, "retry_timeout": 3, "synchronous_mode": true, "primary_start_timeout": 0, "master_start_timeout": 0,
-				"postgresql": section{"use_pg_rewind": true, "use_slots": true, "parameters": parameters},
+				"maximum_lag_on_failover": 128 << 20, // a file of the log that is switched counts whole
+				"postgresql":              section{"use_pg_rewind": true, "use_slots": true, "parameters": parameters},
 			},
 			"initdb": []any{section{"encoding": "UTF8"}, section{"locale": "C.UTF-8"}, "data-checksums"},
 		},
@@ -345,6 +367,7 @@ func (p *Patroni) Stop() error {
 		for _, r := range []*Relay{n.server, n.health, n.etcd} {
 			errs = append(errs, r.Close())
 		}
+		errs = append(errs, n.FreeDisk())
 		if n.disk != "" {
 			errs = append(errs, syscall.Unmount(n.disk, syscall.MNT_DETACH))
 		}

@@ -99,7 +99,7 @@ func (c *checker) listed(ctx context.Context, r *reader) ([]string, error) {
 		return ids, nil
 	}
 	return c.rows(ctx, map[string]string{
-		"students":    `SELECT m.user_id::text FROM members m JOIN organizations o ON o.id = m.organization_id WHERE o.slug = $1 AND m.role = 'student' AND m.status = 'active'`,
+		"students":    `SELECT m.user_id::text FROM members m JOIN organizations o ON o.id = m.organization_id WHERE o.slug = $1 AND m.role = 'member' AND m.status = 'active'`,
 		"assignments": `SELECT 'test-assignment:' || a.id FROM assignments a JOIN organizations o ON o.id = a.organization_id WHERE o.slug = $1`,
 		"results":     `SELECT r.ref FROM results r JOIN organizations o ON o.id = r.organization_id WHERE o.slug = $1 AND r.position IS NOT NULL`,
 	}[r.list], r.org)

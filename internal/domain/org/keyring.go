@@ -24,7 +24,11 @@ const (
 	keyTTL     = 15 * time.Second // the longest that a lost wake-up can matter
 	maxKeys    = 20_000           // that are known
 	maxRefused = 10_000           // that are remembered as wrong, in keyTTL
+
+	patience = 5*time.Second + guessPatience // with PostgreSQL, for a key
 )
+
+var errSilent = fault.New(fault.Unavailable, "unavailable", "the service's database does not answer; send the same request again later")
 
 // Keyring finds the organization of an API key, from the process's memory when it can. After every
 // change of an organization and every revoked key, all keyrings are woken.
@@ -35,9 +39,10 @@ const (
 // Keys that it has seen work are read again whenever that is needed. Others wait for their turn, and
 // wrong ones never reach PostgreSQL more than 50 times a second: see guesses.
 type Keyring struct {
-	db      *pg.DB
-	now     func() time.Time // monotonic; not the calendar's clock
-	changed func()           // called after each wake-up was applied; for tests
+	db       *pg.DB
+	now      func() time.Time // monotonic; not the calendar's clock
+	changed  func()           // called after each wake-up was applied; for tests
+	patience time.Duration
 
 	loads   singleflight.Group
 	guesses *guesses
@@ -58,7 +63,7 @@ type answer struct {
 
 // NewKeyring makes an empty keyring.
 func NewKeyring(db *pg.DB) *Keyring {
-	return &Keyring{db: db, now: time.Now, changed: func() {},
+	return &Keyring{db: db, now: time.Now, changed: func() {}, patience: patience,
 		guesses: newGuesses(), known: map[string]*answer{}, refused: recent[struct{}]{period: keyTTL, most: maxRefused}}
 }
 
@@ -184,7 +189,7 @@ func (k *Keyring) load(ctx context.Context, hash string, sandbox bool, generatio
 	flight := strconv.FormatUint(generation, 36) + "/" + hash
 	result := k.loads.DoChan(flight, func() (any, error) {
 		// The first caller may be cancelled while others still wait for the answer.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second+guessPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.patience)
 		defer cancel()
 		if s == unknown {
 			if err := k.guesses.await(ctx, client); err != nil {
@@ -200,8 +205,11 @@ func (k *Keyring) load(ctx context.Context, hash string, sandbox bool, generatio
 		if s == unknown {
 			k.guesses.right() // or PostgreSQL is away
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			k.keep(hash, generation, &answer{principal: p, until: until})
+		case ctx.Err() != nil:
+			err = errSilent.Because(err)
 		}
 		return p, err
 	})

@@ -375,3 +375,20 @@ func FuzzKey(f *testing.F) {
 }
 
 func (r *recent[V]) size() int { return len(r.young) + len(r.old) }
+
+func TestPostgreSQLThatDoesNotAnswerIsNotTheKeysFault(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, _, text := newKey(t, db, "north")
+	k := NewKeyring(db)
+	k.patience = 100 * time.Millisecond
+	tx, err := db.Begin(t.Context())
+	check.NoError(check.Now(t), err, "%v", err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE`)
+	check.NoError(check.Now(t), err, "%v", err)
+	_, err = k.Principal(t.Context(), text, "192.0.2.1")
+	check.Equal(t, "kind of the fault", fault.KindOf(err), fault.Unavailable, "%v", err)
+	err = tx.Rollback(t.Context())
+	check.NoError(check.Now(t), err, "%v", err)
+	check.True(t, "the key works", works(t, k, text), "the key does not work")
+}

@@ -157,6 +157,26 @@ func TestASandboxHasItsOwnTime(t *testing.T) {
 	check.Equal(t, "sandboxes with work", len(pending), 1, "%+v", pending)
 }
 
+// Work that is asked for in the one database after the call's commit in the other is asked for again where that failed.
+func TestWorkOfASandboxThatNoWorkerLearnedOfIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	e, made := sandboxEnv(t)
+	north := inSandbox(t, e, e.Organization(t, "north"))
+	pending := func() int {
+		found, err := sandbox.Pending(t.Context(), made.DB)
+		check.NoError(check.Now(t), err, "%v", err)
+		return len(found)
+	}
+	north.Full.Get(t, "students/").Want(t, 200)
+	check.Equal(t, "sandboxes with work", pending(), 0, "nothing is due")
+	north.Full.Post(t, "provision/student/", `{"email": "ana@anywhere.example", "first_name": "Ana", "courses": ["ielts"]}`).Want(t, 201)
+	_, err := made.DB.Exec(t.Context(), `UPDATE sandboxes SET asked = done`)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.Equal(t, "sandboxes with work", pending(), 0, "it could not be asked for")
+	north.Full.Get(t, "students/").Want(t, 200)
+	check.Equal(t, "sandboxes with work", pending(), 1, "after the next call")
+}
+
 // What a call promises is asked for at once, and a wipe leaves nothing but what the organization has.
 func TestWipingASandbox(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ import (
 // Pool keeps open what is used. A nil *Pool is of an installation without sandboxes.
 type Pool struct {
 	Service *simulate.Service
+	Zone    *time.Location // the platform's
 	// Partner makes the partner API of a sandbox.
 	Partner func(*Open) http.Handler
 
@@ -86,8 +87,8 @@ func (p *Pool) Visit(ctx context.Context, org id.Organization) (*Visit, error) {
 		return nil, err
 	}
 	v := &Visit{Open: o, pool: p}
-	if v.Clock, err = sandbox.Read(ctx, o.DB, org); err == nil && v.Clock.Target != nil && found.Asked == found.Done {
-		err = v.Ask(ctx) // whoever moved it could not
+	if v.Clock, err = sandbox.Read(ctx, o.DB, org); err == nil && found.Asked == found.Done {
+		err = p.askAgain(ctx, v)
 	}
 	if err != nil {
 		v.Leave()
@@ -95,6 +96,18 @@ func (p *Pool) Visit(ctx context.Context, org id.Organization) (*Visit, error) {
 	}
 	o.advance(v.Clock.Now)
 	return v, nil
+}
+
+// askAgain asks for work of which no worker has learned: whoever caused it could not ask, as it is asked for in another
+// database. What nobody does is seen by calls alone, so that it is soon enough with the next one.
+func (p *Pool) askAgain(ctx context.Context, v *Visit) error {
+	if v.Clock.Target == nil {
+		due, err := simulate.Due(ctx, v.DB, v.Organization, v.Clock, p.Zone)
+		if err != nil || !due {
+			return err
+		}
+	}
+	return v.Ask(ctx)
 }
 
 // Move moves the clock to a time that field of the request named. It returns once a worker knows. Conflict while

@@ -181,7 +181,7 @@ func (d Deps) sandboxes() *sandboxes.Pool {
 		return nil
 	}
 	places := rest.NewShares(max(d.InFlight/4, 1), d.Connections, cmp.Or(d.PlacePatience, placePatience))
-	pool := &sandboxes.Pool{Service: d.Sandboxes}
+	pool := &sandboxes.Pool{Service: d.Sandboxes, Zone: d.Zone}
 	pool.Partner = func(o *sandboxes.Open) http.Handler {
 		mails := email.Service{Box: d.Box, Caught: true}
 		plans := &testplan.Service{DB: o.DB, Mail: mails, Clock: o.Now, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL, BrowserAvailable: d.SafeExamBrowser}

@@ -68,3 +68,9 @@ func NextOf(ctx context.Context, q pg.Querier, org id.Organization, c sandbox.Cl
 	}
 	return next, nil
 }
+
+// Due says whether something is due in the sandbox of q that happens although nobody moves the clock.
+func Due(ctx context.Context, q pg.Querier, org id.Organization, c sandbox.Clock, zone *time.Location) (bool, error) {
+	next, err := NextOf(ctx, q, org, c, zone)
+	return next != nil && next.Kind != names[Delivery] && !next.At.After(c.Now), err
+}

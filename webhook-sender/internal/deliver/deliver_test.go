@@ -124,6 +124,16 @@ func payload(leases ...dispatch.Lease) []byte {
 	return task.Encode(of)
 }
 
+// giveBack does what a relay does with leases that are over.
+func (h *house) giveBack(t *testing.T, leases []dispatch.Lease) {
+	t.Helper()
+	for _, l := range leases {
+		_, err := h.db.Exec(t.Context(), `DELETE FROM webhook_leases WHERE id = $1 AND until <= $2`, l.Lease, h.handler.Clock())
+		check.NoError(check.Now(t), err, "%v", err)
+		check.NoError(check.Now(t), webhook.EndGivenBack(t.Context(), h.db, l.Endpoint, h.handler.Clock()), "ending")
+	}
+}
+
 func (h *house) handle(t *testing.T, leases []dispatch.Lease) {
 	t.Helper()
 	for _, l := range leases {

@@ -123,25 +123,17 @@ func (h *Handler) lease(ctx context.Context, l dispatch.Held, read time.Time) er
 	if !l.Lease.InOrder {
 		chains = chained(messages)
 	}
-	a := &attempts{Handler: h, Held: l, read: read, chains: len(chains)}
+	a := &attempts{Handler: h, Held: l, read: read, left: len(messages)}
 	errs := make([]error, len(chains))
 	var wg sync.WaitGroup
 	for i, chain := range chains {
 		wg.Go(func() { errs[i] = contained(func() error { return a.chain(ctx, chain) }) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil || ctx.Err() != nil || a.made == len(messages) {
+	if err := errors.Join(errs...); err != nil || ctx.Err() != nil || a.left == 0 {
 		return err
 	}
-	return h.giveBack(ctx, l.Lease)
-}
-
-// giveBack makes due again what was not attempted.
-func (h *Handler) giveBack(ctx context.Context, lease task.Deliver) error {
-	if _, err := dispatch.Release(ctx, h.DB, dispatch.Lease{Deliver: lease}); err != nil {
-		return err
-	}
-	return webhook.EndGivenBack(ctx, h.DB, lease.Endpoint, h.Clock())
+	return dispatch.Return(ctx, h.DB, h.Clock(), dispatch.Lease{Deliver: l.Lease})
 }
 
 // queuedSince is when the handler's task was enqueued; otherwise when that is unknown.
@@ -200,9 +192,8 @@ type attempts struct {
 	dispatch.Held
 	read time.Time // when the target was
 
-	mu     sync.Mutex
-	chains int // that are under way
-	made   int // attempts
+	mu   sync.Mutex
+	left int // to be recorded
 }
 
 // attempt is one that was made.
@@ -214,7 +205,7 @@ type attempt struct {
 // chain sends messages one after the other, and records the attempts.
 func (a *attempts) chain(ctx context.Context, messages []message) error {
 	made, err := a.inOrder(ctx, messages)
-	return errors.Join(err, a.record(ctx, made, true))
+	return errors.Join(err, a.record(ctx, made))
 }
 
 // inOrder sends one message after the other, until the URL is switched off or removed, or the
@@ -229,7 +220,7 @@ func (a *attempts) inOrder(ctx context.Context, messages []message) (made []atte
 			break
 		}
 		if now.Sub(read) > targetAge && (i > 0 || a.Lease.InOrder) {
-			if err := a.record(ctx, made, false); err != nil {
+			if err := a.record(ctx, made); err != nil {
 				return nil, err
 			}
 			made = nil
@@ -251,9 +242,9 @@ func (a *attempts) inOrder(ctx context.Context, messages []message) (made []atte
 	return made, nil //nolint:nilerr // what an ended context leaves over is given back
 }
 
-// record records attempts; ended says that they are the last ones of their chain. The lease ends with
-// the last attempts of the last chain: the recorder keeps to the order in which it gets them.
-func (a *attempts) record(ctx context.Context, made []attempt, ended bool) error {
+// record records attempts. The lease ends with the last ones of what it held, as the recorder keeps to the order in which
+// it gets them. One that holds more is the relay's to end.
+func (a *attempts) record(ctx context.Context, made []attempt) error {
 	began := time.Now()
 	var outcomes []webhook.Outcome
 	for _, m := range made {
@@ -264,11 +255,8 @@ func (a *attempts) record(ctx context.Context, made []attempt, ended bool) error
 		}
 	}
 	a.mu.Lock()
-	a.made += len(made)
-	if ended {
-		a.chains--
-	}
-	if n := len(outcomes); n > 0 && a.chains == 0 {
+	a.left -= len(outcomes)
+	if n := len(outcomes); n > 0 && a.left == 0 {
 		outcomes[n-1].Lease = made[0].due.Lease
 	}
 	wait := a.Recorder.Add(outcomes)

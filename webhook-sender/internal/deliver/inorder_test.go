@@ -79,6 +79,7 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 			}
 			check.Equal(check.Now(t), "number of requests", len(in.requests), c.here, "%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
 			check.Equal(check.Now(t), "number of requests", len(other.requests), c.there, "%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
+			h.giveBack(t, leases)
 			if after == "" {
 				after = before
 			}

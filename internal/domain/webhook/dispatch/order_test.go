@@ -130,6 +130,33 @@ func TestAStudentsFirstAttemptsAreInOneLease(t *testing.T) {
 	}
 }
 
+// What a sender had no time for comes before what was recorded later about the student.
+func TestWhatASenderReturnsKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	l := newLine(t)
+	l.record(1, 2)
+	first, _ := l.pass(l.picker)
+	check.Equal(check.Now(t), "leases", len(first), 1, "%v", first)
+	l.now = l.now.Add(time.Minute)
+	l.record(2, 1)
+	_, students := l.pass(l.picker)
+	check.Slices(t, "whose", all(students), []id.User{2}, "%v", students)
+	check.NoError(check.Now(t), Return(t.Context(), l.Database, l.now, first[0]), "returning")
+	l.record(1, 1)
+	_, students = l.pass(l.picker)
+	check.Equal(t, "leases before the relay has looked", len(students), 0, "%v", students)
+	over, _, err := l.picker.Expired(t.Context(), l.now.Add(-time.Minute), l.now, 10)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.Equal(check.Now(t), "leases that are over", len(over), 1, "%v", over)
+	check.Equal(t, "which", over[0].Lease, first[0].Lease, "%v", over)
+	_, err = Release(t.Context(), l.Database, over...)
+	check.NoError(check.Now(t), err, "%v", err)
+	l.picker.Returned(over)
+	again, _ := l.pass(l.picker)
+	check.Equal(check.Now(t), "leases", len(again), 1, "%v", again)
+	check.Slices(t, "what comes first", again[0].Deliveries[:2], first[0].Deliveries, "%v", again)
+}
+
 // Who has more than a lease holds is in nobody's way.
 func TestAStudentWithManyEventsIsInNobodysWay(t *testing.T) {
 	t.Parallel()

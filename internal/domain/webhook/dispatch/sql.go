@@ -319,6 +319,14 @@ func Release(ctx context.Context, q pg.Querier, leases ...Lease) (int, error) {
 	return n, err
 }
 
+// Return ends a lease for the relay, which makes due again what it still holds: the Picker has to learn of it.
+func Return(ctx context.Context, q pg.Querier, now time.Time, lease Lease) error {
+	orgs, endpoints, ids := refs([]Lease{lease})
+	_, err := q.Exec(ctx, `
+		UPDATE webhook_leases l SET until = least(l.until, $4) `+byRef, orgs, endpoints, ids, now)
+	return err
+}
+
 // Renew extends leases until the given time, and counts those that were held.
 func Renew(ctx context.Context, q pg.Querier, until time.Time, leases ...Lease) (int64, error) {
 	orgs, endpoints, ids := refs(leases)

@@ -350,12 +350,18 @@ func Successor(endpoint string) string {
 	ORDER BY n.sequence DESC LIMIT 1`
 }
 
+// lockSilence is how long a transaction that locks healths may be idle between two statements; PostgreSQL then ends it. A
+// sender that stood still with the locks would keep others from recording what they have attempted, until their leases run
+// out and it is attempted again.
+const lockSilence = "3s"
+
 // queueLockHealth reads and locks the health of endpoints, in their order.
 func queueLockHealth(batch *pgx.Batch, endpoints []id.Endpoint, healths map[id.Endpoint]*Health) {
 	type row struct {
 		Endpoint id.Endpoint
 		Health
 	}
+	batch.Queue(`SELECT set_config('idle_in_transaction_session_timeout', $1, true)`, lockSilence)
 	batch.Queue(`
 		SELECT
 			endpoint_id AS endpoint,

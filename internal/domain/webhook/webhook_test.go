@@ -513,6 +513,27 @@ func TestWhatIsUnderWayWhenAURLIsSwitchedOffIsSkipped(t *testing.T) {
 	check.Equal(t, "deliveries", fmt.Sprint(counts(t, k.DB, e.ID)), "map[skipped:4]", "what was not attempted")
 }
 
+// A sender that stands still while it records keeps another one from recording for moments only.
+func TestASenderThatStandsStillLetsOthersRecord(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://hooks.example.org/")
+	record(t, k.DB, org, webhook.StudentJoined, webhook.StudentJoined)
+	made := outcomes(t, k.DB, lease(t, k.DB, now), webhook.Delivered, now)
+	err := k.DB.InTx(t.Context(), func(tx *pg.Tx) error {
+		if err := webhook.Settle(t.Context(), tx, made[:1]); err != nil {
+			return err
+		}
+		settle(t, k.DB, made[1:]...) // waits until PostgreSQL has ended this transaction
+		return nil
+	})
+	check.True(t, "it is not committed", err != nil, "")
+	check.Equal(t, "deliveries", fmt.Sprint(counts(t, k.DB, e.ID)), "map[delivered:1 in_flight:1]", "")
+	settle(t, k.DB, made[:1]...)
+	check.Equal(t, "deliveries", fmt.Sprint(counts(t, k.DB, e.ID)), "map[delivered:2]", "after another try")
+}
+
 // Small leases of several URLs go together into one task, large ones do not.
 func TestSmallLeasesShareAnID(t *testing.T) {
 	t.Parallel()

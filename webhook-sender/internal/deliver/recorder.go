@@ -121,7 +121,7 @@ func (r *Recorder) settle(ctx context.Context, outcomes []webhook.Outcome) error
 }
 
 // transient says whether the same transaction may succeed later: PostgreSQL is away,
-// starting, stopping or out of connections.
+// starting, stopping or out of connections, or has ended a transaction that stood still.
 func transient(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -131,5 +131,6 @@ func transient(err error) bool {
 	case "08", "53", "57", "40":
 		return true
 	}
-	return false
+	return e.Code == "25P03"
+
 }

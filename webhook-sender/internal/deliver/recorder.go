@@ -132,5 +132,4 @@ func transient(err error) bool {
 		return true
 	}
 	return e.Code == "25P03"
-
 }

@@ -16,7 +16,10 @@ import (
 	"time"
 )
 
-const patroniStartsWithin = 5 * time.Minute
+const (
+	patroniStartsWithin  = 5 * time.Minute
+	patroniFollowsWithin = time.Minute // by itself
+)
 
 // PatroniOptions say what to run and where.
 type PatroniOptions struct {
@@ -308,8 +311,16 @@ func (p *Patroni) Server() *Postgres {
 func (p *Patroni) AwaitStandby(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patroniStartsWithin)
 	defer cancel()
+	copied := map[*PatroniNode]bool{}
+	began := time.Now()
 	err := retry(ctx, func(ctx context.Context) error {
 		if err := p.Server().check(ctx, `SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`); err != nil {
+			for _, n := range p.Nodes {
+				if time.Since(began) > patroniFollowsWithin && !copied[n] && n.diverged() && n.reinitialize(ctx) == nil {
+					fmt.Fprintln(os.Stderr, n.Name+" could not follow as it was, and is copied anew")
+					copied[n] = true
+				}
+			}
 			return err
 		}
 		_, err := p.which(ctx, "/synchronous")
@@ -320,6 +331,18 @@ func (p *Patroni) AwaitStandby(ctx context.Context) error {
 			err = errors.Join(err, errors.New(n.Name+" wrote last:\n"+n.LogTail(10)))
 		}
 	}
+	return err
+}
+
+// diverged says whether the node was the primary for longer than the others know and Patroni does not rewind it: it
+// looks once, and where a busy machine had not replayed the log beyond the fork by then, it takes the node for one that follows.
+func (n *PatroniNode) diverged() bool {
+	return strings.Contains(n.LogTail(40), "could not start WAL streaming: ERROR:  requested starting point")
+}
+
+// reinitialize has Patroni copy the node from the primary, as "patronictl reinit" does.
+func (n *PatroniNode) reinitialize(ctx context.Context) error {
+	_, err := exchange(ctx, http.DefaultClient, http.MethodPost, "http://"+n.health.Address()+"/reinitialize", "", "{}")
 	return err
 }
 

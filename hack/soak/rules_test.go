@@ -225,7 +225,7 @@ func TestSandboxesLiveAlike(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &e); err != nil {
 				t.Fatal(err)
 			}
-			got, err := json.Marshal(s.alike(e, ""))
+			got, err := json.Marshal(s.alike(e, "", ""))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,6 +234,10 @@ func TestSandboxesLiveAlike(t *testing.T) {
 		return events
 	}
 	quiet := life(`{"id": "evt_a", "data": {"user_id": 1, "days": 7}}`, `{"id": "evt_b", "data": {"user_id": 2}}`, `{"id": "evt_c", "data": {"user_id": 1}}`)
+	like, alike := life(`{"data": {"item": {"id": 3}, "user_id": 3}}`), life(`{"data": {"item": {"id": 3}, "user_id": 8}}`)
+	if got := unlike(alike, like); got != "" {
+		t.Errorf("a number that a person and an item share: %s", got)
+	}
 	for _, c := range []struct {
 		name string
 		life []string

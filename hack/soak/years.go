@@ -274,7 +274,7 @@ func (s *year) collect(ctx context.Context) error {
 		for _, e := range page.Events {
 			delete(e, "sequence")
 			delete(e, "organization")
-			text, err := json.Marshal(s.alike(e, ""))
+			text, err := json.Marshal(s.alike(e, "", ""))
 			if err != nil {
 				return err
 			}
@@ -289,18 +289,19 @@ func (s *year) collect(ctx context.Context) error {
 
 var addresses = regexp.MustCompile(`"https?://[^"]*"`)
 
-// alike puts numbers in the place of ids, by the order in which they come.
-func (s *year) alike(value any, name string) any {
+// alike puts numbers in the place of ids, by the order in which they come. Ids that are numbers themselves are told apart
+// by what they are of: a person and an item may have the same one, and in no two sandboxes need the same two have it.
+func (s *year) alike(value any, of, name string) any {
 	switch v := value.(type) {
 	case map[string]any:
 		fields := map[string]any{}
 		for _, field := range slices.Sorted(maps.Keys(v)) { // in one order
-			fields[field] = s.alike(v[field], field)
+			fields[field] = s.alike(v[field], name, field)
 		}
 		return fields
 	case []any:
 		for i := range v {
-			v[i] = s.alike(v[i], name)
+			v[i] = s.alike(v[i], of, name)
 		}
 		return v
 	}
@@ -308,6 +309,12 @@ func (s *year) alike(value any, name string) any {
 		return value
 	}
 	text := fmt.Sprint(value)
+	if _, number := value.(float64); number {
+		if name == "id" {
+			name = of
+		}
+		text = name + " " + text
+	}
 	if s.ids[text] == "" {
 		s.ids[text] = fmt.Sprintf("the %d.", len(s.ids)+1)
 	}

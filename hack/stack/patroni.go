@@ -265,7 +265,8 @@ func (p *Patroni) configure(n *PatroniNode, o PatroniOptions) (file string, err 
 		},
 		"postgresql": section{
 			"listen": hostPort(n.Port), "connect_address": n.server.Address(), "data_dir": n.data, "bin_dir": o.PostgresBin,
-			"pgpass": filepath.Join(o.Dir, n.Name+".pgpass"),
+			"pgpass":     filepath.Join(o.Dir, n.Name+".pgpass"),
+			"basebackup": []any{section{"checkpoint": "fast"}}, // under load one that takes its time takes minutes
 			"authentication": section{
 				"superuser":   section{"username": "postgres", "password": "patroni"},
 				"replication": section{"username": "replicator", "password": "patroni"},
@@ -336,13 +337,16 @@ func (p *Patroni) AwaitStandby(ctx context.Context) error {
 
 // diverged says whether the node was the primary for longer than the others know and Patroni does not rewind it: it
 // looks once, and where a busy machine had not replayed the log beyond the fork by then, it takes the node for one that follows.
+// PostgreSQL then runs and receives nothing, or does not even start.
 func (n *PatroniNode) diverged() bool {
-	return strings.Contains(n.LogTail(40), "could not start WAL streaming: ERROR:  requested starting point")
+	said := n.LogTail(200) // what it says of a start that failed is long
+	return strings.Contains(said, "could not start WAL streaming: ERROR:  requested starting point") ||
+		strings.Contains(said, "is not a child of this server's history")
 }
 
-// reinitialize has Patroni copy the node from the primary, as "patronictl reinit" does.
+// reinitialize has Patroni copy the node from the primary, as "patronictl reinit" does, also while it tries to start it.
 func (n *PatroniNode) reinitialize(ctx context.Context) error {
-	_, err := exchange(ctx, http.DefaultClient, http.MethodPost, "http://"+n.health.Address()+"/reinitialize", "", "{}")
+	_, err := exchange(ctx, http.DefaultClient, http.MethodPost, "http://"+n.health.Address()+"/reinitialize", "", `{"force": true}`)
 	return err
 }
 

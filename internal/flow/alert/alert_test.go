@@ -1,6 +1,7 @@
 package alert_test
 
 import (
+	"fmt"
 	"log/slog"
 	netmail "net/mail"
 	"regexp"
@@ -11,10 +12,12 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/alert"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -149,6 +152,25 @@ func TestAURLIsMailedAsFailingOnceItHasFailedForAnHour(t *testing.T) {
 	s.sweep("failing still")
 	s.switchOff()
 	s.sweep("and off", "url_switched_off olive@north.school", "url_switched_off adam@north.school")
+}
+
+// The mail says in words what package webhook keeps in numbers.
+func TestTheMailOfAFailingURLSaysTheSchedule(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	got, err := email.Render(email.Alert{Of: email.TypeURLFailing, Organization: "North", Since: now}, email.Secrets{}, email.Links{}, lang.Of("en"), now, time.UTC)
+	check.NoError(check.Now(t), err, "")
+	said := strings.Join(strings.Fields(got.Plain), " ")
+	var tried time.Duration
+	for tries := 1; tries < webhook.MaxTries; tries++ {
+		pause, more := webhook.Pause(tries)
+		check.True(t, "there is another try", more, "after %d", tries)
+		tried += pause
+	}
+	check.Equal(t, "hours of trying", tried.Round(time.Hour), 6*time.Hour, "")
+	for _, words := range []string{"tried again for about six hours", fmt.Sprintf("After %d failures in a row", webhook.SwitchOffAfter)} {
+		check.Contains(t, "the mail", said, words, "")
+	}
 }
 
 func TestAHeldRosterIsMailed(t *testing.T) {

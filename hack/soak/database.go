@@ -101,7 +101,7 @@ func (d *database) startServers(ctx context.Context, tools stack.Tools, o option
 	}
 	if o.patroni {
 		parameters := stack.Archives(d.archive())
-		for name, value := range map[string]string{"max_connections": "300", "shared_buffers": "256MB", "max_wal_size": "512MB"} {
+		for name, value := range map[string]string{"max_connections": "300", "shared_buffers": "256MB", "max_wal_size": "512MB", "max_slot_wal_keep_size": "1GB"} {
 			parameters[name] = value
 		}
 		size := o.disk
@@ -109,11 +109,11 @@ func (d *database) startServers(ctx context.Context, tools stack.Tools, o option
 			fmt.Fprintln(os.Stderr, "no disks of limited size:", err)
 			size = ""
 		}
-		folder := filepath.Join(d.dir, "patroni")
-		if err := os.Mkdir(folder, 0o755); err != nil {
+		folder, written := filepath.Join(d.dir, "patroni"), filepath.Join(logs, "patroni")
+		if err := errors.Join(os.Mkdir(folder, 0o755), os.MkdirAll(written, 0o755)); err != nil {
 			return err
 		}
-		d.pair, err = stack.StartPatroni(ctx, stack.PatroniOptions{PostgresBin: tools.PostgresBin, Dir: folder, User: user, Nodes: 2, DiskSize: size, Parameters: parameters})
+		d.pair, err = stack.StartPatroni(ctx, stack.PatroniOptions{PostgresBin: tools.PostgresBin, Dir: folder, LogDir: written, User: user, Nodes: 2, DiskSize: size, Parameters: parameters})
 		return err
 	}
 	data := filepath.Join(d.dir, "disk")

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,13 +19,15 @@ import (
 
 const (
 	patroniStartsWithin  = 5 * time.Minute
-	patroniFollowsWithin = time.Minute // by itself
+	patroniFollowsWithin = time.Minute // by itself, where its log says that it cannot
+	patroniMendsWithin   = 3 * time.Minute
 )
 
 // PatroniOptions say what to run and where.
 type PatroniOptions struct {
 	PostgresBin string // the folder of postgres
-	Dir         string // data, configuration and logs; the user may enter it
+	Dir         string // data and configuration; the user may enter it
+	LogDir      string // exists; "" for Dir
 	User        *User  // see ServiceUser
 	Nodes       int
 
@@ -151,7 +154,7 @@ func awaitEtcd(ctx context.Context, address string) error {
 }
 
 func (p *Patroni) program(name, path string, u *User, args ...string) *Program {
-	return NewProgram(Command{Name: name, Path: path, Args: args, Dir: p.dir, User: u, LogFile: filepath.Join(p.dir, name+".log"),
+	return NewProgram(Command{Name: name, Path: path, Args: args, Dir: p.dir, User: u, LogFile: filepath.Join(cmp.Or(p.options.LogDir, p.dir), name+".log"),
 		Env: append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+p.dir)})
 }
 
@@ -242,6 +245,15 @@ func (n *PatroniNode) FreeDisk() error {
 	return n.endFilling()
 }
 
+// room says what is left on the node's disk, if that is of a limited size.
+func (n *PatroniNode) room() string {
+	var fs syscall.Statfs_t
+	if n.disk == "" || syscall.Statfs(n.disk, &fs) != nil {
+		return ""
+	}
+	return fmt.Sprintf("(%d of %d MiB free) ", fs.Bavail*uint64(fs.Bsize)>>20, fs.Blocks*uint64(fs.Bsize)>>20)
+}
+
 func (n *PatroniNode) filler() string { return filepath.Join(n.disk, "filler") }
 
 // configure writes the configuration of a node, in JSON, which is YAML.
@@ -317,8 +329,12 @@ func (p *Patroni) AwaitStandby(ctx context.Context) error {
 	err := retry(ctx, func(ctx context.Context) error {
 		if err := p.Server().check(ctx, `SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`); err != nil {
 			for _, n := range p.Nodes {
-				if time.Since(began) > patroniFollowsWithin && !copied[n] && n.diverged() && n.reinitialize(ctx) == nil {
-					fmt.Fprintln(os.Stderr, n.Name+" could not follow as it was, and is copied anew")
+				waited := time.Since(began)
+				if lost := waited > patroniMendsWithin || waited > patroniFollowsWithin && n.diverged(); !lost || copied[n] {
+					continue
+				}
+				if n.reinitialize(ctx) == nil { // the primary refuses
+					fmt.Fprintf(os.Stderr, "%s %sdid not follow within %s, and is copied anew; it wrote last:\n%s\n", n.Name, n.room(), waited.Round(time.Second), n.LogTail(10))
 					copied[n] = true
 				}
 			}
@@ -329,7 +345,7 @@ func (p *Patroni) AwaitStandby(ctx context.Context) error {
 	})
 	if err != nil {
 		for _, n := range p.Nodes {
-			err = errors.Join(err, errors.New(n.Name+" wrote last:\n"+n.LogTail(10)))
+			err = errors.Join(err, errors.New(n.Name+" "+n.room()+"wrote last:\n"+n.LogTail(10)))
 		}
 	}
 	return err

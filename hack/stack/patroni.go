@@ -19,8 +19,7 @@ import (
 
 const (
 	patroniStartsWithin  = 5 * time.Minute
-	patroniFollowsWithin = time.Minute // by itself, where its log says that it cannot
-	patroniMendsWithin   = 3 * time.Minute
+	patroniFollowsWithin = time.Minute // by itself
 )
 
 // PatroniOptions say what to run and where.
@@ -245,15 +244,6 @@ func (n *PatroniNode) FreeDisk() error {
 	return n.endFilling()
 }
 
-// room says what is left on the node's disk, if that is of a limited size.
-func (n *PatroniNode) room() string {
-	var fs syscall.Statfs_t
-	if n.disk == "" || syscall.Statfs(n.disk, &fs) != nil {
-		return ""
-	}
-	return fmt.Sprintf("(%d of %d MiB free) ", fs.Bavail*uint64(fs.Bsize)>>20, fs.Blocks*uint64(fs.Bsize)>>20)
-}
-
 func (n *PatroniNode) filler() string { return filepath.Join(n.disk, "filler") }
 
 // configure writes the configuration of a node, in JSON, which is YAML.
@@ -327,37 +317,52 @@ func (p *Patroni) AwaitStandby(ctx context.Context) error {
 	copied := map[*PatroniNode]bool{}
 	began := time.Now()
 	err := retry(ctx, func(ctx context.Context) error {
-		if err := p.Server().check(ctx, `SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`); err != nil {
-			for _, n := range p.Nodes {
-				waited := time.Since(began)
-				if lost := waited > patroniMendsWithin || waited > patroniFollowsWithin && n.diverged(); !lost || copied[n] {
-					continue
-				}
-				if n.reinitialize(ctx) == nil { // the primary refuses
-					fmt.Fprintf(os.Stderr, "%s %sdid not follow within %s, and is copied anew; it wrote last:\n%s\n", n.Name, n.room(), waited.Round(time.Second), n.LogTail(10))
-					copied[n] = true
-				}
-			}
+		err := p.Server().check(ctx, `SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`)
+		if err == nil {
+			_, err = p.which(ctx, "/synchronous")
 			return err
 		}
-		_, err := p.which(ctx, "/synchronous")
+		if time.Since(began) > patroniFollowsWithin {
+			p.copyStandbys(ctx, copied)
+		}
 		return err
 	})
 	if err != nil {
 		for _, n := range p.Nodes {
-			err = errors.Join(err, errors.New(n.Name+" "+n.room()+"wrote last:\n"+n.LogTail(10)))
+			err = errors.Join(err, errors.New(n.lastWords()))
 		}
 	}
 	return err
 }
 
-// diverged says whether the node was the primary for longer than the others know and Patroni does not rewind it: it
-// looks once, and where a busy machine had not replayed the log beyond the fork by then, it takes the node for one that follows.
-// PostgreSQL then runs and receives nothing, or does not even start.
-func (n *PatroniNode) diverged() bool {
-	said := n.LogTail(200) // what it says of a start that failed is long
-	return strings.Contains(said, "could not start WAL streaming: ERROR:  requested starting point") ||
-		strings.Contains(said, "is not a child of this server's history")
+// copyStandbys copies from the primary what does not follow it by itself, each node once. One cause is a former primary that
+// was the primary for longer than the others know: Patroni looks once whether to rewind it, and where a busy machine had not
+// replayed the log beyond the fork by then, it takes the node for one that follows. PostgreSQL then runs and receives nothing,
+// or does not even start. Others are a log that the slot no longer keeps, and a full disk.
+func (p *Patroni) copyStandbys(ctx context.Context, copied map[*PatroniNode]bool) {
+	primary, err := p.Primary(ctx)
+	if err != nil {
+		return // there is nothing to copy
+	}
+	for _, n := range p.Nodes {
+		if n == primary || copied[n] {
+			continue
+		}
+		said := n.lastWords()
+		if copied[n] = n.reinitialize(ctx) == nil; copied[n] {
+			fmt.Fprintf(os.Stderr, "%s does not follow within %s, and is copied anew: %s\n", n.Name, patroniFollowsWithin, said)
+		}
+	}
+}
+
+// lastWords are the end of the node's log, and what is left on its disk where that is of a limited size.
+func (n *PatroniNode) lastWords() string {
+	var room string
+	var fs syscall.Statfs_t
+	if n.disk != "" && syscall.Statfs(n.disk, &fs) == nil {
+		room = fmt.Sprintf(" (%d of %d MiB free)", fs.Bavail*uint64(fs.Bsize)>>20, fs.Blocks*uint64(fs.Bsize)>>20)
+	}
+	return n.Name + room + " wrote last:\n" + n.LogTail(10)
 }
 
 // reinitialize has Patroni copy the node from the primary, as "patronictl reinit" does, also while it tries to start it.

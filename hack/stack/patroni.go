@@ -20,6 +20,7 @@ import (
 const (
 	patroniStartsWithin  = 5 * time.Minute
 	patroniFollowsWithin = time.Minute // by itself
+	patroniCopiesWithin  = 2 * time.Minute
 )
 
 // PatroniOptions say what to run and where.
@@ -314,16 +315,16 @@ func (p *Patroni) Server() *Postgres {
 func (p *Patroni) AwaitStandby(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patroniStartsWithin)
 	defer cancel()
-	copied := map[*PatroniNode]bool{}
-	began := time.Now()
+	copyAt := time.Now().Add(patroniFollowsWithin)
 	err := retry(ctx, func(ctx context.Context) error {
 		err := p.Server().check(ctx, `SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`)
 		if err == nil {
 			_, err = p.which(ctx, "/synchronous")
 			return err
 		}
-		if time.Since(began) > patroniFollowsWithin {
-			p.copyStandbys(ctx, copied)
+		if time.Now().After(copyAt) {
+			p.copyStandbys(ctx)
+			copyAt = time.Now().Add(patroniCopiesWithin)
 		}
 		return err
 	})
@@ -335,22 +336,20 @@ func (p *Patroni) AwaitStandby(ctx context.Context) error {
 	return err
 }
 
-// copyStandbys copies from the primary what does not follow it by itself, each node once. One cause is a former primary that
+// copyStandbys copies from the primary what does not follow it by itself. One cause is a former primary that
 // was the primary for longer than the others know: Patroni looks once whether to rewind it, and where a busy machine had not
 // replayed the log beyond the fork by then, it takes the node for one that follows. PostgreSQL then runs and receives nothing,
-// or does not even start. Others are a log that the slot no longer keeps, and a full disk.
-func (p *Patroni) copyStandbys(ctx context.Context, copied map[*PatroniNode]bool) {
+// or does not even start. Others are a log that the slot no longer keeps, a full disk, and two starts at once, also of a copy.
+func (p *Patroni) copyStandbys(ctx context.Context) {
 	primary, err := p.Primary(ctx)
 	if err != nil {
 		return // there is nothing to copy
 	}
 	for _, n := range p.Nodes {
-		if n == primary || copied[n] {
-			continue
-		}
-		said := n.lastWords()
-		if copied[n] = n.reinitialize(ctx) == nil; copied[n] {
-			fmt.Fprintf(os.Stderr, "%s does not follow within %s, and is copied anew: %s\n", n.Name, patroniFollowsWithin, said)
+		if n != primary {
+			said := n.lastWords()
+			err := n.reinitialize(ctx)
+			fmt.Fprintf(os.Stderr, "%s does not follow, and is to be copied anew (error: %v): %s\n", n.Name, err, said)
 		}
 	}
 }

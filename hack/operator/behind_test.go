@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
@@ -32,10 +31,7 @@ func TestAChangeIsUndoneBeforeTheOperatorSeesItsOwnStatus(t *testing.T) {
 	const release = "registrar-behind"
 	w.release(t, release)
 	kubeconfig, watching := w.slowWatch(t, `"namespace":"behind"`, `"endpointID"`)
-	operator, err := w.newOperator(t.Context(), "behind", "CLASS_NAME=behind", "LEASE_NAMESPACE="+release, "KUBECONFIG="+kubeconfig)
-	check.NoError(check.Now(t), err, "")
-	check.NoError(check.Now(t), stack.StartReady(t.Context(), operator.Program, operator.private), "")
-	t.Cleanup(func() { check.NoError(t, operator.Stop(), "") })
+	w.begin(t, "behind", "CLASS_NAME=behind", "LEASE_NAMESPACE="+release, "KUBECONFIG="+kubeconfig)
 
 	e := endpoint("behind", "results")
 	e.Spec.ClassName = "behind"

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
@@ -26,10 +25,7 @@ func TestTwoClassesInOneNamespace(t *testing.T) {
 
 	const release = "registrar-another"
 	w.release(t, release)
-	second, err := w.newOperator(t.Context(), "another", "CLASS_NAME=another", "LEASE_NAMESPACE="+release, "LEASE_NAME="+release)
-	check.NoError(check.Now(t), err, "")
-	check.NoError(check.Now(t), stack.StartReady(t.Context(), second.Program, second.private), "")
-	t.Cleanup(func() { check.NoError(t, second.Stop(), "") })
+	w.begin(t, "another", "CLASS_NAME=another", "LEASE_NAMESPACE="+release, "LEASE_NAME="+release)
 	w.awaitRegistered(t, theirs)
 	w.run(t, "get", "lease", release, "--namespace="+release)
 	before := w.stored(t, ours)
@@ -43,7 +39,7 @@ func TestTwoClassesInOneNamespace(t *testing.T) {
 	check.Equal(t, "the URL of ours", w.stored(t, ours).ID, before.ID, "")
 	change := again.DeepCopy()
 	change.Spec.ClassName = ""
-	err = w.client.Patch(t.Context(), change, client.MergeFrom(again))
+	err := w.client.Patch(t.Context(), change, client.MergeFrom(again))
 	if check.True(t, "a class stays", err != nil, "") {
 		check.Contains(t, "the refusal", err.Error(), "className: cannot be changed", "")
 	}

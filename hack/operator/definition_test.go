@@ -50,9 +50,7 @@ func TestAnOperatorNoticesOlderDefinitions(t *testing.T) {
 	check.Contains(t, "the reason", w.unready(t), "the definition organizations.registrar.dev is older than this operator (revision 0, not ", "")
 
 	// Others keep no definition that this operator does not serve.
-	other, err := w.newOperator(t.Context(), "without-organizations", "ORGANIZATIONS=false")
-	check.NoError(check.Now(t), err, "")
-	check.NoError(check.Now(t), stack.StartReady(t.Context(), other.Program, other.private), "")
+	other := w.begin(t, "without-organizations", "ORGANIZATIONS=false")
 	check.NoError(t, other.Stop(), "")
 
 	// It says so when it starts, and serves what it can.

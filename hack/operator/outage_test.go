@@ -96,16 +96,7 @@ func (w *world) restartPostgres(t *testing.T) {
 func TestADeletionDoesNotWaitForEver(t *testing.T) {
 	w := theWorld(t)
 	w.tenant(t, "impatient")
-	if err := w.operator.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	hasty, err := w.newOperator(t.Context(), "hasty", "DELETION_PATIENCE=1s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), hasty.Program, hasty.private); err != nil {
-		t.Fatal(err)
-	}
+	w.instead(t, "hasty", "DELETION_PATIENCE=1s")
 	e := endpoint("impatient", "results")
 	w.create(t, e)
 	w.awaitRegistered(t, e)
@@ -121,12 +112,30 @@ func TestADeletionDoesNotWaitForEver(t *testing.T) {
 	if !w.awaitRemoved(t, "kubernetes/test/impatient/results") { // whoever hears PostgreSQL again sweeps
 		t.Error("the URL was not swept")
 	}
-	if err := hasty.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// A sweep that fails is not left for the next hour.
+func TestAFailedSweepIsMadeAgain(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "swept")
+	e := endpoint("swept", "results")
+	w.create(t, e)
+	w.awaitRegistered(t, e)
+	stored := w.stored(t, e)
+	check.NoError(check.Now(t), w.operator.Stop(), "")
+	change(t, w, e, func(e *v1beta1.WebhookEndpoint) { e.Finalizers = nil })
+	w.deleted(t, e)
+
+	tx, err := w.webhooks.DB.Begin(t.Context())
+	check.NoError(check.Now(t), err, "")
+	unlock := sync.OnceFunc(func() { check.NoError(t, tx.Rollback(context.WithoutCancel(t.Context())), "") })
+	defer unlock()
+	_, err = tx.Exec(t.Context(), `SELECT FROM webhook_endpoints WHERE id = $1 FOR UPDATE`, stored.ID)
+	check.NoError(check.Now(t), err, "")
+	check.NoError(check.Now(t), stack.StartReady(t.Context(), w.operator.Program, w.operator.private), "")
+	w.until(t, "a sweep fails", func() bool { return strings.Contains(w.operator.LogTail(200), "sweeping what has no resource failed") })
+	unlock()
+	check.True(t, "the URL is removed", w.awaitRemoved(t, "kubernetes/test/swept/results"), "")
 }
 
 // A PostgreSQL that is frozen refuses nothing: connections stay open, and nobody answers. It must hold
@@ -135,16 +144,7 @@ func TestAFrozenPostgreSQLHoldsNobody(t *testing.T) {
 	w := theWorld(t)
 	w.tenant(t, "frozen")
 	w.tenant(t, "frozen-too")
-	if err := w.operator.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	hasty, err := w.newOperator(t.Context(), "frozen", "DELETION_PATIENCE=2s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), hasty.Program, hasty.private); err != nil {
-		t.Fatal(err)
-	}
+	w.instead(t, "frozen", "DELETION_PATIENCE=2s")
 	leaving := endpoint("frozen", "leaving")
 	w.create(t, leaving)
 	w.awaitRegistered(t, leaving)
@@ -183,12 +183,6 @@ func TestAFrozenPostgreSQLHoldsNobody(t *testing.T) {
 	if !w.awaitRemoved(t, "kubernetes/test/frozen/leaving") {
 		t.Error("the URL was not swept")
 	}
-	if err := hasty.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // awaitRemoved asks PostgreSQL until the URL is gone.
@@ -210,13 +204,7 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	e := endpoint("takeover", "before")
 	w.create(t, e)
 	w.awaitRegistered(t, e)
-	second, err := w.newOperator(t.Context(), "second")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), second.Program, second.private); err != nil {
-		t.Fatal(err)
-	}
+	second := w.begin(t, "second")
 	leader := w.holder(t)
 	if err := w.operator.Kill(); err != nil {
 		t.Fatal(err)
@@ -268,13 +256,7 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 		}
 	}
 
-	limited, err := w.newOperator(t.Context(), "limited", "WATCH_NAMESPACES="+w.watched(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), limited.Program, limited.private); err != nil {
-		t.Fatal(err)
-	}
+	limited := w.begin(t, "limited", "WATCH_NAMESPACES="+w.watched(t))
 	ours, theirs := endpoint("school-1", "ours"), endpoint("unlisted", "theirs")
 	w.create(t, theirs, ours)
 	w.awaitRegistered(t, ours)
@@ -453,16 +435,7 @@ func TestAnOperatorBehindPgBouncer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := w.operator.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	pooled, err := w.newOperator(t.Context(), "pooled", "DATABASE_URL="+stack.RoleURL(pooler.URL(), "operator"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), pooled.Program, pooled.private); err != nil {
-		t.Fatal(err)
-	}
+	w.instead(t, "pooled", "DATABASE_URL="+stack.RoleURL(pooler.URL(), "operator"))
 	e, leaving := endpoint("pooled", "results"), endpoint("pooled", "leaving")
 	w.create(t, e, leaving)
 	w.awaitRegistered(t, e)
@@ -473,12 +446,6 @@ func TestAnOperatorBehindPgBouncer(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitGone(t, leaving)
-	if err := pooled.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // An operator's visits are traced, with their statements, and the log of one that failed leads to its trace.
@@ -492,10 +459,7 @@ func TestVisitsAreTraced(t *testing.T) {
 		}
 	}))
 	defer collector.Close()
-	check.NoError(check.Now(t), w.operator.Stop(), "")
-	traced, err := w.newOperator(t.Context(), "traced", "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=100")
-	check.NoError(check.Now(t), err, "")
-	check.NoError(check.Now(t), stack.StartReady(t.Context(), traced.Program, traced.private), "")
+	traced := w.instead(t, "traced", "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=100")
 	e := endpoint("traced", "results")
 	w.create(t, e)
 	w.awaitRegistered(t, e)
@@ -524,8 +488,6 @@ func TestVisitsAreTraced(t *testing.T) {
 		}
 		return false
 	})
-	check.NoError(check.Now(t), traced.Stop(), "")
-	check.NoError(check.Now(t), stack.StartReady(t.Context(), w.operator.Program, w.operator.private), "")
 }
 
 func (w *world) holder(t *testing.T) string {

@@ -52,22 +52,7 @@ func (w *world) selecting(t *testing.T, name string, extra ...string) *process {
 			chosen = append(chosen, e)
 		}
 	}
-	operator, err := w.newOperator(t.Context(), name, append(append(chosen, "ORGANIZATIONS=false"), extra...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stack.StartReady(t.Context(), operator.Program, operator.private); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log("the operator's last lines:\n" + operator.LogTail(60))
-		}
-		if err := operator.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return operator
+	return w.begin(t, name, append(append(chosen, "ORGANIZATIONS=false"), extra...)...)
 }
 
 // label sets a label of a namespace, and takes it away with "".

@@ -20,6 +20,7 @@ import (
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
@@ -221,6 +222,31 @@ func (w *world) startOperator(ctx context.Context) (err error) {
 		return err
 	}
 	return stack.StartReady(ctx, w.operator.Program, w.operator.private)
+}
+
+// begin starts another operator, which ends with the test.
+func (w *world) begin(t *testing.T, name string, extra ...string) *process {
+	t.Helper()
+	p, err := w.newOperator(t.Context(), name, extra...)
+	check.NoError(check.Now(t), err, "")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("the last lines of the operator " + name + ":\n" + p.LogTail(60))
+		}
+		check.NoError(t, p.Stop(), "")
+	})
+	check.NoError(check.Now(t), stack.StartReady(t.Context(), p.Program, p.private), "")
+	return p
+}
+
+// instead starts another operator in the place of the one that the tests share, until the test ends.
+func (w *world) instead(t *testing.T, name string, extra ...string) *process {
+	t.Helper()
+	check.NoError(check.Now(t), w.operator.Stop(), "")
+	t.Cleanup(func() {
+		check.NoError(t, stack.StartReady(context.WithoutCancel(t.Context()), w.operator.Program, w.operator.private), "")
+	})
+	return w.begin(t, name, extra...)
 }
 
 // operatorAccount is the ServiceAccount in config/rbac, as a user.

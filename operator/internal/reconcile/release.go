@@ -247,12 +247,11 @@ func (r *Reconciler) orphan(ctx context.Context, managedBy string, object client
 	return r.gone(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
 }
 
-// gone says whether there is no such resource.
+// gone says whether there is no such resource. The cache spares the API server, but shows what has just gone as being deleted.
 func (r *Reconciler) gone(ctx context.Context, key types.NamespacedName, object client.Object) (bool, error) {
-	for _, reader := range []client.Reader{r.Client, r.Live} { // the cache spares the API server
-		if err := reader.Get(ctx, key, object); !apierrors.IsNotFound(err) {
-			return false, err
-		}
+	if err := r.Client.Get(ctx, key, object); client.IgnoreNotFound(err) != nil || err == nil && object.GetDeletionTimestamp().IsZero() {
+		return false, err
 	}
-	return true, nil
+	err := r.Live.Get(ctx, key, object)
+	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }

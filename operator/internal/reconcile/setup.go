@@ -246,7 +246,7 @@ func (r *Reconciler) setupOrganizations(ctx context.Context, mgr manager.Manager
 	return k.controller(mgr).WatchesRawSource(changes(l, k, byOrganization(k))).Complete(k)
 }
 
-// backoff doubles the pauses of one resource between its failures in a row.
+// backoff doubles the pauses of one request between its failures in a row.
 func backoff() workqueue.TypedRateLimiter[ctrl.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry)
 }
@@ -365,17 +365,23 @@ func (l *listener) send(ctx context.Context, c change) {
 }
 
 func (l *listener) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
+	next := time.NewTimer(sweepEvery)
+	defer next.Stop()
+	pauses := backoff()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.sweeps:
-		case <-tick.C:
+		case <-next.C:
 		}
-		if err := l.reconciler.Sweep(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "sweeping URLs without a resource failed; it is tried again later", "error", err)
+		after := sweepEvery
+		if err := l.reconciler.Sweep(ctx); err == nil {
+			pauses.Forget(ctrl.Request{})
+		} else if ctx.Err() == nil {
+			after = pauses.When(ctrl.Request{})
+			slog.WarnContext(ctx, "sweeping what has no resource failed; it is tried again", "after", after.String(), "error", err)
 		}
+		next.Reset(after)
 	}
 }

@@ -144,7 +144,8 @@ func (s *site) configure(ctx context.Context, o options) error {
 	if _, err := stack.Keyset(file); err != nil {
 		return err
 	}
-	extra := []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0", "WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8," + farNetwork}
+	extra := []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0", "WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8," + farNetwork,
+		"SCHEMA_WAIT=3m"} // as in the chart: a program may start while PostgreSQL is away
 	if s.sentinels != nil {
 		extra = append(extra, s.sentinels.Environment()...)
 	} else {

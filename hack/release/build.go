@@ -183,6 +183,7 @@ func (b *building) plugins(ctx context.Context) error {
 		if err := errors.Join(err, b.write(pluginFile(b.version, p), content)); err != nil {
 			return err
 		}
+		say("built: %s", pluginFile(b.version, p))
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +38,14 @@ func (c cpuTimes) since(before cpuTimes, n int) string {
 		parts = append(parts, fmt.Sprintf("%s %d", name, (used/time.Duration(n)).Microseconds()))
 	}
 	return fmt.Sprintf("%d µs (%s)", (total / time.Duration(n)).Microseconds(), strings.Join(parts, ", "))
+}
+
+// verdictsOfCPU judges what each part used after before, per one of n things.
+func (r *run) verdictsOfCPU(per string, used, before cpuTimes, n int, most cpuTimes) {
+	for _, part := range slices.Sorted(maps.Keys(most)) {
+		each := (used[part] - before[part]) / time.Duration(n)
+		r.verdict("CPU "+per+" of "+part, each <= most[part], "at most "+most[part].String(), "%s", round(each))
+	}
 }
 
 // procTime is the CPU time of one process; 0 where /proc does not say.

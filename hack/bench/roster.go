@@ -105,7 +105,7 @@ func importing(ctx context.Context, r *run, h *house) error {
 	if with > 3*without {
 		why = "; its commits wait until the import's log is on the disk, and both share the cores"
 	}
-	r.verdict("a neighbour's provisioning, p99", with <= 3*without, "at most 3 times its value without the import", "%s, %s without: %.1f times%s",
+	r.verdict("a neighbour's provisioning, p99", with <= 2*without, "at most 2 times its value without the import", "%s, %s without: %.1f times%s",
 		round(with), round(without), float64(with)/float64(without), why)
 	return nil
 }

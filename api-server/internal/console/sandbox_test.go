@@ -66,7 +66,7 @@ func (s *sandboxed) pass(t *testing.T, d time.Duration) {
 	s.inside(t, func(db *pg.DB) {
 		c, err := sandbox.Read(t.Context(), db, s.north.ID)
 		check.NoError(check.Now(t), err, "%v", err)
-		check.NoError(check.Now(t), sandbox.Set(t.Context(), db, s.north.ID, c.Now.Add(d), true), "")
+		check.NoError(check.Now(t), sandbox.Set(t.Context(), db, sandbox.Mover{Organization: s.north.ID}, c.Now.Add(d), true), "")
 	})
 }
 

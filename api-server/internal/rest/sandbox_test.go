@@ -300,7 +300,7 @@ func TestARepeatMovesTheClockOnce(t *testing.T) {
 		c, err := sandbox.Read(t.Context(), db, north.ID)
 		check.NoError(check.Now(t), err, "%v", err)
 		check.True(check.Now(t), "the clock is moved", c.Target != nil, "%+v", c)
-		err = sandbox.Set(t.Context(), db, north.ID, *c.Target, true)
+		err = sandbox.Set(t.Context(), db, sandbox.Mover{Organization: north.ID}, *c.Target, true)
 		check.NoError(check.Now(t), err, "%v", err)
 	}
 	now := func() (shown struct{ Clock string }) {

@@ -6,6 +6,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -57,6 +58,15 @@ type Clock struct {
 	Receiver Receiver
 	KeptOn   clock.Date // the last day whose daily work is done
 }
+
+// Mover is who moves a sandbox's clock: whoever has begun last. Others who still think that they do are refused.
+type Mover struct {
+	Organization id.Organization
+	Number       int64
+}
+
+// errTakenOver is of a mover that is none any more: it was slow, or stood still, and another process has gone on.
+var errTakenOver = errors.New("another process moves the sandbox's clock")
 
 // maxMove is how far one call moves a clock.
 const maxMove = 2 // years

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -123,17 +125,42 @@ func Move(ctx context.Context, q pg.Querier, org id.Organization, to time.Time, 
 	return tag.RowsAffected() == 1, err
 }
 
+// Begin makes the caller the one that moves the clock, and makes due again what the one before had in hand: its task at the
+// time it was due, and its deliveries.
+func Begin(ctx context.Context, tx *pg.Tx, org id.Organization) (Mover, error) {
+	m := Mover{Organization: org}
+	err := tx.QueryRow(ctx, `UPDATE sandbox_clock SET mover = mover + 1 WHERE organization_id = $1 RETURNING mover`, org).Scan(&m.Number)
+	if err != nil {
+		return m, err
+	}
+	var b pg.Batch
+	b.Queue(`
+		UPDATE outbox_tasks t SET run_at = c.task_due_at FROM sandbox_clock c
+		WHERE c.organization_id = $1 AND t.id = c.task_id`, org)
+	b.Queue(`
+		UPDATE sandbox_clock SET task_id = NULL, task_due_at = NULL WHERE organization_id = $1`, org)
+	b.Queue(`DELETE FROM webhook_leases WHERE organization_id = $1`, org)
+	return m, b.Send(ctx, tx)
+}
+
 // Set moves the clock forward; arrived says that it stands still from now on.
-func Set(ctx context.Context, q pg.Querier, org id.Organization, now time.Time, arrived bool) error {
-	_, err := q.Exec(ctx, `
-		UPDATE sandbox_clock SET now_at = $2, target_at = CASE WHEN $3 THEN NULL ELSE target_at END
-		WHERE organization_id = $1 AND now_at <= $2`, org, now, arrived)
-	return err
+func Set(ctx context.Context, q pg.Querier, m Mover, now time.Time, arrived bool) error {
+	return mine(q.Exec(ctx, `
+		UPDATE sandbox_clock SET now_at = $3, target_at = CASE WHEN $4 THEN NULL ELSE target_at END
+		WHERE organization_id = $1 AND mover = $2 AND now_at <= $3`, m.Organization, m.Number, now, arrived))
 }
 
 // Kept says that the daily work of a day is done.
-func Kept(ctx context.Context, q pg.Querier, org id.Organization, day clock.Date) error {
-	_, err := q.Exec(ctx, `UPDATE sandbox_clock SET kept_on = $2 WHERE organization_id = $1`, org, day)
+func Kept(ctx context.Context, q pg.Querier, m Mover, day clock.Date) error {
+	return mine(q.Exec(ctx, `
+		UPDATE sandbox_clock SET kept_on = $3 WHERE organization_id = $1 AND mover = $2`, m.Organization, m.Number, day))
+}
+
+// mine refuses who changed no clock: another process moves it.
+func mine(tag pgconn.CommandTag, err error) error {
+	if err == nil && tag.RowsAffected() == 0 {
+		return errTakenOver
+	}
 	return err
 }
 
@@ -143,44 +170,33 @@ type Task struct {
 	Kind task.Kind
 }
 
-// Take takes the first task of the outbox that is due. None: pg.None. Until the next Take, Restore can tell when
-// it was due.
-func Take(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time) (Task, error) {
+// Take takes the first task of the outbox that is due. None: pg.None, also for who moves the clock no more. Until the next
+// Take, Begin can tell when it was due.
+func Take(ctx context.Context, tx *pg.Tx, m Mover, now time.Time) (Task, error) {
 	type row struct {
 		Task  id.Task
 		Claim int
 		Kind  task.Kind
 	}
 	r, err := pg.One[row](ctx, tx, `
-		WITH first AS (
-			SELECT id, run_at FROM outbox_tasks WHERE run_at <= $2 ORDER BY run_at, id LIMIT 1 FOR UPDATE
+		WITH own AS (
+			SELECT organization_id FROM sandbox_clock WHERE organization_id = $1 AND mover = $2 FOR UPDATE
+		), first AS (
+			SELECT id, run_at FROM outbox_tasks WHERE run_at <= $3 AND EXISTS (SELECT FROM own)
+			ORDER BY run_at, id LIMIT 1 FOR UPDATE
 		), noted AS (
-			UPDATE sandbox_clock SET task_id = first.id, task_due_at = first.run_at FROM first
-			WHERE organization_id = $1
+			UPDATE sandbox_clock c SET task_id = first.id, task_due_at = first.run_at FROM first, own
+			WHERE c.organization_id = own.organization_id
 		)
 		UPDATE outbox_tasks t SET claims = claims + 1 FROM first WHERE t.id = first.id
-		RETURNING t.id AS task, t.claims AS claim, t.kind`, org, now)
+		RETURNING t.id AS task, t.claims AS claim, t.kind`, m.Organization, m.Number, now)
 	return Task{task.Outbox{Task: r.Task, Claim: r.Claim}, r.Kind}, err
 }
 
 // Done forgets the task in hand.
-func Done(ctx context.Context, q pg.Querier, org id.Organization) error {
-	_, err := q.Exec(ctx, `
-		UPDATE sandbox_clock SET task_id = NULL, task_due_at = NULL WHERE organization_id = $1`, org)
-	return err
-}
-
-// Restore makes due again what a process that ended had in hand: its task at the time it was due, and its
-// deliveries. The caller is the only one that works on the sandbox.
-func Restore(ctx context.Context, tx *pg.Tx, org id.Organization) error {
-	var b pg.Batch
-	b.Queue(`
-		UPDATE outbox_tasks t SET run_at = c.task_due_at FROM sandbox_clock c
-		WHERE c.organization_id = $1 AND t.id = c.task_id`, org)
-	b.Queue(`
-		UPDATE sandbox_clock SET task_id = NULL, task_due_at = NULL WHERE organization_id = $1`, org)
-	b.Queue(`DELETE FROM webhook_leases WHERE organization_id = $1`, org)
-	return b.Send(ctx, tx)
+func Done(ctx context.Context, q pg.Querier, m Mover) error {
+	return mine(q.Exec(ctx, `
+		UPDATE sandbox_clock SET task_id = NULL, task_due_at = NULL WHERE organization_id = $1 AND mover = $2`, m.Organization, m.Number))
 }
 
 // Keep keeps a mail; one that is there stays as it is.

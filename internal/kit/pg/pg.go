@@ -299,9 +299,9 @@ func TryLockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) ([]
 		SELECT key FROM unnest($2::text[]) AS key WHERE pg_try_advisory_xact_lock($1, hashtext(key))`, int32(space), keys)
 }
 
-// AwaitOthers returns once the transactions that had begun in the database before are over, or after 10 s: a process that
-// has died may have left one, with its locks. It sees those of its own role.
-func AwaitOthers(ctx context.Context, q Querier) error {
+// AwaitOthers returns once the transactions that had begun in the database before are over, or after 10 s, and says which: a
+// process that has died or stands still may have left one, with its locks. It sees those of its own role.
+func AwaitOthers(ctx context.Context, q Querier) (over bool, err error) {
 	within, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var began *time.Time // NULL with the first question
@@ -313,10 +313,10 @@ func AwaitOthers(ctx context.Context, q Querier) error {
 				WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 				  AND xact_start <= coalesce($1, now()))`, began).Scan(&began, &others)
 		if err != nil || !others {
-			return err
+			return err == nil, err
 		}
 		if clock.Pause(within, 2*time.Millisecond) != nil {
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
 }

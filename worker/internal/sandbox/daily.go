@@ -42,5 +42,5 @@ func (d *Driver) daily(ctx context.Context) (bool, error) {
 		}
 	}
 	d.kept = clock.DateIn(d.now, activity.Zone)
-	return true, sandbox.Kept(ctx, d.db, d.org, d.kept)
+	return true, sandbox.Kept(ctx, d.db, d.mover, d.kept)
 }

@@ -60,6 +60,7 @@ type Driver struct {
 	db  *pg.DB
 	org id.Organization
 
+	mover    sandbox.Mover
 	now      time.Time
 	receiver sandbox.Receiver
 	kept     clock.Date
@@ -113,9 +114,15 @@ type kind struct {
 	do func(context.Context) (bool, error)
 }
 
-// retry is when a kind is looked at again that was due and had nothing to do, because a call that came
-// meanwhile has it in hand: a sweep in real time would come by then, too.
-const retry = time.Minute
+// What is due and finds nothing to do is in somebody else's hands: those of a call, or of a process that moved the clock
+// before and stands still, with its locks. The clock stands until they are over; PostgreSQL ends who stands still.
+const (
+	// retry is when a kind is looked at again that had nothing to do although nobody else was at work: a sweep in real
+	// time would come by then, too.
+	retry = time.Minute
+	// mostWaits is for how many times 10 s others are waited for at one moment.
+	mostWaits = 12
+)
 
 // sizeEvery is after how many things the size of the database is looked at. Whoever asked for the move has looked at it, too.
 const sizeEvery = 500
@@ -124,18 +131,22 @@ const sizeEvery = 500
 // wait for the next move, which says what becomes of them. It stops where it
 // is once the sandbox is full (Config.MaxSize).
 func (d *Driver) Move(ctx context.Context) error {
+	// Whoever moved the clock before, and was killed, may have left locks of what is due.
+	if _, err := pg.AwaitOthers(ctx, d.db); err != nil {
+		return err
+	}
+	err := d.db.InTx(ctx, func(tx *pg.Tx) (err error) {
+		d.mover, err = sandbox.Begin(ctx, tx, d.org)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	c, err := sandbox.Read(ctx, d.db, d.org)
 	if err != nil {
 		return err
 	}
 	d.now, d.receiver, d.kept, d.still = c.Now, c.Receiver, c.KeptOn, c.Target == nil
-	// Whoever moved the clock before, and was killed, may have left locks of what is due.
-	if err := pg.AwaitOthers(ctx, d.db); err != nil {
-		return err
-	}
-	if err := d.db.InTx(ctx, func(tx *pg.Tx) error { return sandbox.Restore(ctx, tx, d.org) }); err != nil {
-		return err
-	}
 	target := c.Now
 	if c.Target != nil {
 		target = *c.Target
@@ -144,6 +155,8 @@ func (d *Driver) Move(ctx context.Context) error {
 		return err
 	}
 	var notBefore [simulate.Kinds]time.Time
+	var alone [simulate.Kinds]bool // did others end before a kind is looked at again
+	waits := 0                     // for others, without anything done
 	for n := 0; ; n++ {
 		if n > 0 && n%sizeEvery == 0 {
 			size, err := sandbox.Size(ctx, d.db)
@@ -162,7 +175,7 @@ func (d *Driver) Move(ctx context.Context) error {
 			return d.arrive(ctx, target)
 		}
 		if at.After(d.now) {
-			if err := sandbox.Set(ctx, d.db, d.org, at, false); err != nil {
+			if err := sandbox.Set(ctx, d.db, d.mover, at, false); err != nil {
 				return err
 			}
 			d.now = at
@@ -171,8 +184,18 @@ func (d *Driver) Move(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s at %s: %w", d.kinds[which].name, clock.Format(d.now, time.UTC), err)
 		}
-		if !did {
-			notBefore[which] = d.now.Add(retry)
+		switch {
+		case did:
+			waits, alone = 0, [simulate.Kinds]bool{}
+		case alone[which]:
+			waits, alone[which], notBefore[which] = 0, false, d.now.Add(retry)
+		case waits == mostWaits:
+			return fmt.Errorf("%s at %s: somebody else has had it in hand for minutes", d.kinds[which].name, clock.Format(d.now, time.UTC))
+		default:
+			if alone[which], err = pg.AwaitOthers(ctx, d.db); err != nil {
+				return err
+			}
+			waits++
 		}
 	}
 }
@@ -182,7 +205,7 @@ func (d *Driver) arrive(ctx context.Context, at time.Time) error {
 	if d.still {
 		return nil
 	}
-	return sandbox.Set(ctx, d.db, d.org, at, true)
+	return sandbox.Set(ctx, d.db, d.mover, at, true)
 }
 
 // next is the kind that is due first, and when; simulate.Kinds where none ever is. Of days on which nothing but the
@@ -239,7 +262,7 @@ func (d *Driver) overdue(ctx context.Context) (bool, error) {
 func (d *Driver) task(ctx context.Context) (bool, error) {
 	var t sandbox.Task
 	err := d.db.InTx(ctx, func(tx *pg.Tx) (err error) {
-		t, err = sandbox.Take(ctx, tx, d.org, d.now)
+		t, err = sandbox.Take(ctx, tx, d.mover, d.now)
 		return err
 	})
 	if pg.None(err) {
@@ -255,7 +278,7 @@ func (d *Driver) task(ctx context.Context) (bool, error) {
 	if err := work(ctx, task.Encode(t.Outbox)); err != nil {
 		return false, err
 	}
-	return true, sandbox.Done(ctx, d.db, d.org)
+	return true, sandbox.Done(ctx, d.db, d.mover)
 }
 
 // catch keeps a mail instead of sending it.

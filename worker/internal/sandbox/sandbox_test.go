@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	netmail "net/mail"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
+	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/worker/internal/sandbox"
 )
 
@@ -43,6 +45,7 @@ type school struct {
 	box    *seal.Box
 	zone   *time.Location // the platform's
 	who    org.Principal
+	config sandbox.Config
 	driver *sandbox.Driver
 }
 
@@ -64,9 +67,17 @@ func newSchoolIn(t testing.TB, zone *time.Location, retention int) *school {
 	check.NoError(check.Now(t), err, "%v", err)
 	err = store.Start(t.Context(), s.Database, made.ID, start, clock.DateIn(start, time.UTC))
 	check.NoError(check.Now(t), err, "%v", err)
-	s.driver = sandbox.New(s.Database, made.ID, sandbox.Config{Box: s.box, Zone: zone, From: netmail.Address{Address: "no-reply@registrar.test"},
-		PublicURL: "https://learn.test", WebhookRetention: retention, MaxSize: 1 << 30, Log: slog.New(slog.DiscardHandler), Real: clock.At(start)})
+	s.config = sandbox.Config{Box: s.box, Zone: zone, From: netmail.Address{Address: "no-reply@registrar.test"},
+		PublicURL: "https://learn.test", WebhookRetention: retention, MaxSize: 1 << 30, Log: slog.New(slog.DiscardHandler), Real: clock.At(start)}
+	s.driver = s.other(nil)
 	return s
+}
+
+// other is another driver of the same sandbox, as another process has one.
+func (s *school) other(send func(context.Context, task.Deliver) error) *sandbox.Driver {
+	c := s.config
+	c.Send = send
+	return sandbox.New(s.Database, s.who.Organization.ID, c)
 }
 
 func (s *school) now() time.Time {
@@ -199,15 +210,7 @@ func TestAMoveThatIsBrokenOffGoesOn(t *testing.T) {
 	t.Parallel()
 	var want []string
 	for _, broken := range []bool{false, true} {
-		s := newSchool(t, 1000)
-		for n := range 6 {
-			s.Paper(fmt.Sprint("ielts-", n), "ielts")
-		}
-		yes, zone, score, exam := true, "Asia/Kolkata", decimal.Whole(7), clock.Date{Year: 2027, Month: time.March, Day: 1}
-		for n := range 5 {
-			s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}, TenureMonths: 4,
-				Plan: &plan.Request{TargetScore: &score, TestPlan: &yes, TimeZone: &zone, ExamDate: &exam}})
-		}
+		s := inPlans(t)
 		s.ask(start.AddDate(0, 6, 0), store.Fails)
 		breaks := 0
 		for patience := 5 * time.Millisecond; ; patience += 5 * time.Millisecond {
@@ -238,6 +241,87 @@ func TestAMoveThatIsBrokenOffGoesOn(t *testing.T) {
 		check.True(t, "it was broken off", breaks > 3, "%d times", breaks)
 		check.Slices(t, "what happened", got, want, "in a move that was broken off %d times", breaks)
 	}
+}
+
+// until waits until a statement's answer is true.
+func (s *school) until(sql string) {
+	s.t.Helper()
+	for range clock.Ticks(s.t.Context(), 10*time.Millisecond) {
+		var yes bool
+		if s.Scan(&yes, sql); yes {
+			return
+		}
+	}
+}
+
+// inPlans makes a school of students with test plans.
+func inPlans(t testing.TB) *school {
+	t.Helper()
+	s := newSchool(t, 1000)
+	for n := range 6 {
+		s.Paper(fmt.Sprint("ielts-", n), "ielts")
+	}
+	yes, zone, score, exam := true, "Asia/Kolkata", decimal.Whole(7), clock.Date{Year: 2027, Month: time.March, Day: 1}
+	for n := range 5 {
+		s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}, TenureMonths: 4,
+			Plan: &plan.Request{TargetScore: &score, TestPlan: &yes, TimeZone: &zone, ExamDate: &exam}})
+	}
+	return s
+}
+
+// A process that stands still in the middle of a transaction, and whose turn is over, keeps its locks for a while. The clock
+// waits for it; it does not run past what is locked.
+func TestTheClockWaitsForWhatOthersHaveInHand(t *testing.T) {
+	t.Parallel()
+	want := inPlans(t)
+	want.move(start.AddDate(0, 3, 0), store.Accepts)
+	s := inPlans(t)
+	s.ask(start.AddDate(0, 3, 0), store.Accepts)
+	frozen, err := s.Database.Begin(t.Context())
+	check.NoError(check.Now(t), err, "%v", err)
+	defer func() { _ = frozen.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = frozen.Exec(t.Context(), `SELECT FROM plans FOR UPDATE`)
+	check.NoError(check.Now(t), err, "%v", err)
+	moved := make(chan error)
+	go func() { moved <- s.driver.Move(t.Context()) }()
+	s.until(`SELECT mover > 0 AND now_at = (SELECT min(next_run_at) FROM plans) FROM sandbox_clock`) // it waits for the transaction first
+	check.NoError(check.Now(t), frozen.Rollback(t.Context()), "")
+	check.NoError(check.Now(t), <-moved, "")
+	check.Slices(t, "events", s.events(), want.events(), "beside a process that stood still")
+}
+
+// A process that stood still while another went on with its sandbox changes the clock no more: it would end a move that
+// was asked for since.
+func TestWhoMovedTheClockBeforeMovesItNoMore(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, 1000)
+	s.provision(provision.Command{Email: "ana@anywhere.example", FirstName: "Ana"})
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	slow := s.other(func(context.Context, task.Deliver) error { // whoever sends what is due, as the clock begins to move
+		close(reached)
+		<-goOn
+		return nil
+	})
+	s.ask(start.AddDate(0, 0, 1), store.Real)
+	moved := make(chan error)
+	go func() { moved <- slow.Move(t.Context()) }()
+	<-reached
+	s.driver = s.other(func(_ context.Context, l task.Deliver) error {
+		s.Exec(`DELETE FROM webhook_queue`)
+		s.Exec(`DELETE FROM webhook_leases`)
+		return nil
+	})
+	check.NoError(check.Now(t), s.driver.Move(t.Context()), "")
+	check.Equal(t, "the clock", s.now(), start.AddDate(0, 0, 1), "moved by another process")
+	s.ask(start.AddDate(0, 0, 2), store.Accepts)
+	close(goOn)
+	err := <-moved
+	check.True(t, "it is refused", err != nil && strings.Contains(err.Error(), "another process"), "%v", err)
+	c, err := store.Read(t.Context(), s.Database, s.who.Organization.ID)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.True(t, "the later move is still asked for", c.Target != nil && c.Target.Equal(start.AddDate(0, 0, 2)), "%+v", c)
+	check.NoError(check.Now(t), s.driver.Move(t.Context()), "")
+	check.Equal(t, "the clock", s.now(), start.AddDate(0, 0, 2), "after the later move")
 }
 
 // A year of a hundred students with test plans, who do the tests that they are given at the end of each month.

@@ -108,15 +108,23 @@ func (s *scene) logOfDeliveries(ctx context.Context, r *run, n int) error {
 	return nil
 }
 
-func singly(ctx context.Context, r *run, s *scene) error {
-	// Connections first: each reads the catalog's rows about 38 partitions once, and lives for minutes.
-	if _, err := s.offer(ctx, 100, r.lasting(10*time.Second)); err != nil {
+// warmAt sends singly for a while before that is measured: each connection reads the catalog's rows about 38 partitions once,
+// and lives for minutes.
+func (s *scene) warmAt(ctx context.Context, r *run, rate int) error {
+	if _, err := s.offer(ctx, rate, r.lasting(10*time.Second)); err != nil {
 		return err
 	}
 	if err := s.settled(ctx); err != nil {
 		return err
 	}
 	s.sink.reset()
+	return nil
+}
+
+func singly(ctx context.Context, r *run, s *scene) error {
+	if err := s.warmAt(ctx, r, 100); err != nil {
+		return err
+	}
 	// What the programs need while nothing happens is a part of what an event costs at this rate.
 	idle := r.lasting(10 * time.Second)
 	cpu := s.cpu()
@@ -175,6 +183,9 @@ func crowd(ctx context.Context, r *run, s *scene) error {
 		}
 		used := s.cpu()
 		return delays, (used["postgres"] + used["worker"] - cpu["postgres"] - cpu["worker"]).Seconds() / time.Since(began).Seconds(), nil
+	}
+	if err := s.warmAt(ctx, r, 200); err != nil {
+		return err
 	}
 	alone, idleAlone, err := measure("alone")
 	if err != nil {

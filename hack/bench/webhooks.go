@@ -302,6 +302,9 @@ func (s *scene) delays(ctx context.Context, committed commits) (times, error) {
 }
 
 func latency(ctx context.Context, r *run, s *scene) error {
+	if err := s.warmAt(ctx, r, 200); err != nil {
+		return err
+	}
 	alone, err := s.latency(ctx, r, "alone")
 	if err != nil {
 		return err

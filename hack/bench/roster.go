@@ -102,7 +102,7 @@ func importing(ctx context.Context, r *run, h *house) error {
 	r.verdict("peak memory of the worker", rss <= 200<<20, "at most 200 MiB", "%d MiB", rss>>20)
 	with, without := busy.times.At(.99), quiet.times.At(.99)
 	why := ""
-	if with > 3*without {
+	if with > 2*without {
 		why = "; its commits wait until the import's log is on the disk, and both share the cores"
 	}
 	r.verdict("a neighbour's provisioning, p99", with <= 2*without, "at most 2 times its value without the import", "%s, %s without: %.1f times%s",

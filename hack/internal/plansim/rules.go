@@ -97,7 +97,7 @@ var inTheEnd = []rule{
 		GROUP BY p.user_id, (m.created_at AT TIME ZONE p.time_zone)::date HAVING count(*) > 1`},
 	{"a student was not notified of a drill", `
 		SELECT p.user_id::text FROM plans p JOIN plan_history h ON h.plan_id = p.id AND h.event = 'drill'
-		WHERE json_array_length(p.news) = 0 AND p.status <> 'closed' AND h.at > $1::timestamptz - interval '364 days' AND NOT EXISTS (
+		WHERE json_array_length(p.news) = 0 AND p.status <> 'closed' AND h.at > ` + mailsKept + ` AND NOT EXISTS (
 			SELECT FROM emails m, jsonb_array_elements(m.params -> 'tasks') AS k
 			WHERE m.user_id = p.user_id AND m.type = 'plan_update' AND k ->> 'title' = h.detail ->> 'title')
 		AND NOT EXISTS (SELECT FROM plan_drills d JOIN assignments a ON a.id = d.assignment_id JOIN catalog_items i ON i.id = d.item_id
@@ -122,13 +122,15 @@ var toStaff = []rule{
 	{"a correction was mailed to staff other than once", mails(`type = 'plan_result' AND params ->> 'was' IS NOT NULL`, `event = 'test_remarked'`)},
 }
 
-// mails finds students who do not have one mail of a kind for each change, as far back as mails are kept (MAIL_RETENTION_DAYS
-// by default), less a day.
+// mailsKept is since when mails are there: for as long as MAIL_RETENTION_DAYS says by default, less a day.
+const mailsKept = `$1::timestamptz - interval '364 days'`
+
+// mails finds students who do not have one mail of a kind for each change since mailsKept.
 func mails(which, event string) string {
 	return fmt.Sprintf(`
 		SELECT p.user_id::text FROM plans p
-		WHERE (SELECT count(*) FROM emails m WHERE m.user_id = p.user_id AND m.created_at > $1::timestamptz - interval '364 days' AND %s)
-			<> (SELECT count(*) FROM plan_history h WHERE h.plan_id = p.id AND h.at > $1::timestamptz - interval '364 days' AND %s)`, which, event)
+		WHERE (SELECT count(*) FROM emails m WHERE m.user_id = p.user_id AND m.created_at > %[3]s AND %[1]s)
+			<> (SELECT count(*) FROM plan_history h WHERE h.plan_id = p.id AND h.at > %[3]s AND %[2]s)`, which, event, mailsKept)
 }
 
 // checkDay holds the rules of every moment; what breaks them is reported by Rules.

@@ -155,7 +155,7 @@ func (d *Driver) Move(ctx context.Context) error {
 		return err
 	}
 	var notBefore [simulate.Kinds]time.Time
-	var alone [simulate.Kinds]bool // did others end before a kind is looked at again
+	var alone [simulate.Kinds]bool // had all others ended before a kind is looked at again
 	waits := 0                     // for others, without anything done
 	for n := 0; ; n++ {
 		if n > 0 && n%sizeEvery == 0 {

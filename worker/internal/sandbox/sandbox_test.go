@@ -210,7 +210,7 @@ func TestAMoveThatIsBrokenOffGoesOn(t *testing.T) {
 	t.Parallel()
 	var want []string
 	for _, broken := range []bool{false, true} {
-		s := inPlans(t)
+		s := fiveWithPlans(t)
 		s.ask(start.AddDate(0, 6, 0), store.Fails)
 		breaks := 0
 		for patience := 5 * time.Millisecond; ; patience += 5 * time.Millisecond {
@@ -246,36 +246,45 @@ func TestAMoveThatIsBrokenOffGoesOn(t *testing.T) {
 // until waits until a statement's answer is true.
 func (s *school) until(sql string) {
 	s.t.Helper()
-	for range clock.Ticks(s.t.Context(), 10*time.Millisecond) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for range clock.Ticks(ctx, 10*time.Millisecond) {
 		var yes bool
 		if s.Scan(&yes, sql); yes {
 			return
 		}
 	}
+	s.t.Fatalf("not true within a minute: %s", sql)
 }
 
-// inPlans makes a school of students with test plans.
-func inPlans(t testing.TB) *school {
+// withPlans makes a school with papers and students, who have test plans until an exam.
+func withPlans(t testing.TB, retention, papers, students int, exam clock.Date, tenure func(student int) int) *school {
 	t.Helper()
-	s := newSchool(t, 1000)
-	for n := range 6 {
+	s := newSchool(t, retention)
+	for n := range papers {
 		s.Paper(fmt.Sprint("ielts-", n), "ielts")
 	}
-	yes, zone, score, exam := true, "Asia/Kolkata", decimal.Whole(7), clock.Date{Year: 2027, Month: time.March, Day: 1}
-	for n := range 5 {
-		s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}, TenureMonths: 4,
+	yes, zone, score := true, "Asia/Kolkata", decimal.Whole(7)
+	for n := range students {
+		s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}, TenureMonths: tenure(n),
 			Plan: &plan.Request{TargetScore: &score, TestPlan: &yes, TimeZone: &zone, ExamDate: &exam}})
 	}
 	return s
+}
+
+// fiveWithPlans have courses of four months.
+func fiveWithPlans(t testing.TB) *school {
+	t.Helper()
+	return withPlans(t, 1000, 6, 5, clock.Date{Year: 2027, Month: time.March, Day: 1}, func(int) int { return 4 })
 }
 
 // A process that stands still in the middle of a transaction, and whose turn is over, keeps its locks for a while. The clock
 // waits for it; it does not run past what is locked.
 func TestTheClockWaitsForWhatOthersHaveInHand(t *testing.T) {
 	t.Parallel()
-	want := inPlans(t)
+	want := fiveWithPlans(t)
 	want.move(start.AddDate(0, 3, 0), store.Accepts)
-	s := inPlans(t)
+	s := fiveWithPlans(t)
 	s.ask(start.AddDate(0, 3, 0), store.Accepts)
 	frozen, err := s.Database.Begin(t.Context())
 	check.NoError(check.Now(t), err, "%v", err)
@@ -297,31 +306,31 @@ func TestWhoMovedTheClockBeforeMovesItNoMore(t *testing.T) {
 	s := newSchool(t, 1000)
 	s.provision(provision.Command{Email: "ana@anywhere.example", FirstName: "Ana"})
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	slow := s.other(func(context.Context, task.Deliver) error { // whoever sends what is due, as the clock begins to move
+	slow := s.other(func(context.Context, task.Deliver) error {
 		close(reached)
 		<-goOn
 		return nil
 	})
-	s.ask(start.AddDate(0, 0, 1), store.Real)
+	s.ask(start, store.Real) // what is due by now
 	moved := make(chan error)
 	go func() { moved <- slow.Move(t.Context()) }()
 	<-reached
-	s.driver = s.other(func(_ context.Context, l task.Deliver) error {
+	s.driver = s.other(func(context.Context, task.Deliver) error {
 		s.Exec(`DELETE FROM webhook_queue`)
 		s.Exec(`DELETE FROM webhook_leases`)
 		return nil
 	})
 	check.NoError(check.Now(t), s.driver.Move(t.Context()), "")
-	check.Equal(t, "the clock", s.now(), start.AddDate(0, 0, 1), "moved by another process")
-	s.ask(start.AddDate(0, 0, 2), store.Accepts)
+	check.Equal(t, "the clock", s.now(), start, "moved by another process")
+	s.ask(start.AddDate(0, 0, 1), store.Accepts)
 	close(goOn)
 	err := <-moved
 	check.True(t, "it is refused", err != nil && strings.Contains(err.Error(), "another process"), "%v", err)
 	c, err := store.Read(t.Context(), s.Database, s.who.Organization.ID)
 	check.NoError(check.Now(t), err, "%v", err)
-	check.True(t, "the later move is still asked for", c.Target != nil && c.Target.Equal(start.AddDate(0, 0, 2)), "%+v", c)
+	check.True(t, "the later move is still asked for", c.Target != nil && c.Target.Equal(start.AddDate(0, 0, 1)), "%+v", c)
 	check.NoError(check.Now(t), s.driver.Move(t.Context()), "")
-	check.Equal(t, "the clock", s.now(), start.AddDate(0, 0, 2), "after the later move")
+	check.Equal(t, "the clock", s.now(), start.AddDate(0, 0, 1), "after the later move")
 }
 
 // A year of a hundred students with test plans, who do the tests that they are given at the end of each month.
@@ -329,15 +338,7 @@ func TestWhoMovedTheClockBeforeMovesItNoMore(t *testing.T) {
 func BenchmarkAYear(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
-		s := newSchool(b, 30)
-		for n := range 8 {
-			s.Paper(fmt.Sprint("ielts-", n), "ielts")
-		}
-		yes, zone, score, exam := true, "Asia/Kolkata", decimal.Whole(7), clock.Date{Year: 2027, Month: time.October, Day: 1}
-		for n := range 100 {
-			s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}, TenureMonths: 2 + n%10,
-				Plan: &plan.Request{TargetScore: &score, TestPlan: &yes, TimeZone: &zone, ExamDate: &exam}})
-		}
+		s := withPlans(b, 30, 8, 100, clock.Date{Year: 2027, Month: time.October, Day: 1}, func(n int) int { return 2 + n%10 })
 		b.StartTimer()
 		for month := range 12 {
 			s.move(start.AddDate(0, month+1, 0), []store.Receiver{store.Accepts, store.Accepts, store.Fails}[month%3])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/flow/simulate"
@@ -33,9 +32,6 @@ func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Dispatcher
 	}
 	return deliver.NewDispatcher(policy, now), policy, nil
 }
-
-// poll is short because every delivery waits for half of it where nothing else is to be done.
-const poll = 10 * time.Millisecond
 
 // send takes leases from the run queue and attempts them until ctx ends.
 func send(ctx context.Context, c config, log *slog.Logger) error {
@@ -97,7 +93,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	grades, rosters := grade.New(steady, lmses, now.Now, log), names.New(steady, lmses, now.Now, log)
 	reg.MustRegister(&grade.Backlog{DB: steady, Clock: now.Now, Log: log})
 	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error { grades.Run(ctx); return nil }, func(ctx context.Context) error { rosters.Run(ctx); return nil }, func(ctx context.Context) error {
-		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Poll: poll, Log: log, Metrics: queue.NewMetrics(reg),
+		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Log: log, Metrics: queue.NewMetrics(reg),
 			Handlers: handlers})
 	})
 }

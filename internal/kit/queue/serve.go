@@ -26,15 +26,10 @@ type Options struct {
 	Queue           Name
 	Concurrency     int // handlers at a time; past about 50 use a second server
 	Handlers        map[task.Kind]Handler
-	Poll            time.Duration // how often an idle server looks for work; 0 is 100 ms
 	ShutdownTimeout time.Duration // for the handlers in hand when ctx ends; 0 is 25 s
 	Log             *slog.Logger
 	Metrics         *Metrics // nil: none
 }
-
-// idlePoll is the pause of an idle server between two looks. With 10 ms it picks a task up after about 6 ms,
-// and takes 7 % of a core for that, Redis's part included.
-const idlePoll = 100 * time.Millisecond
 
 // Serve runs the tasks of one queue until ctx ends; then it waits for the running handlers.
 // While Redis is away it waits for Redis to come back.
@@ -43,10 +38,10 @@ func Serve(ctx context.Context, rdb redis.UniversalClient, o Options) error {
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	s := &server{options: o}
-	srv := asynq.NewServerFromRedisClient(rdb, asynq.Config{
+	srv := asynq.NewServerFromRedisClient(&bell{UniversalClient: rdb, queue: o.Queue, stop: ctx.Done()}, asynq.Config{
 		Concurrency:       o.Concurrency,
 		Queues:            map[string]int{string(o.Queue): 1},
-		TaskCheckInterval: cmp.Or(o.Poll, idlePoll),
+		TaskCheckInterval: time.Microsecond, // bell has waited
 		BaseContext:       func() context.Context { return base },
 		ShutdownTimeout:   cmp.Or(o.ShutdownTimeout, 25*time.Second),
 		Logger:            asynqLog{o.Log.With("queue", string(o.Queue))},

@@ -20,8 +20,14 @@ const groupLimit = 512
 // leases have run out, and the deliveries are attempted again.
 const recordLimit = time.Minute
 
-// Recorder commits outcomes in groups. While one commit is under way, the next group gathers:
-// a busy sender needs one commit for many attempts, and an idle one does not wait.
+// A group of fewer than smallGroup outcomes waits gatherFor for others: an event's deliveries to several
+// URLs end within milliseconds, and would each take a commit.
+const (
+	smallGroup = 16
+	gatherFor  = 3 * time.Millisecond
+)
+
+// Recorder commits outcomes in groups. While one commit is under way, the next group gathers.
 type Recorder struct {
 	db   *pg.DB
 	log  *slog.Logger
@@ -66,21 +72,35 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// gather takes the entries that are there already, without waiting.
+// gather takes the entries that are there already, and those that come soon while they are few.
 func (r *Recorder) gather(first entry) []entry {
 	group, size := []entry{first}, len(first.outcomes)
+	soon := time.After(gatherFor)
 	for size < groupLimit {
-		select {
-		case e, ok := <-r.in:
-			if !ok {
-				return group
-			}
-			group, size = append(group, e), size+len(e.outcomes)
-		default:
+		e, ok := r.next(size < smallGroup, soon)
+		if !ok {
 			return group
 		}
+		group, size = append(group, e), size+len(e.outcomes)
 	}
 	return group
+}
+
+// next is an entry that is there or, with wait, comes before the time.
+func (r *Recorder) next(wait bool, until <-chan time.Time) (e entry, ok bool) {
+	select {
+	case e, ok = <-r.in:
+		return e, ok
+	default:
+	}
+	if !wait {
+		return e, false
+	}
+	select {
+	case e, ok = <-r.in:
+	case <-until:
+	}
+	return e, ok
 }
 
 func (r *Recorder) commit(ctx context.Context, group []entry) {

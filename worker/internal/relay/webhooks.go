@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -347,17 +348,14 @@ func (s *dueSet) addAll() {
 	s.all = true
 }
 
-// take empties the set. When any is true and orgs is empty, all organizations may be due.
-func (s *dueSet) take() (orgs []id.Organization, any bool) {
+// take empties the set. With all, any organization may be due, and orgs is empty.
+func (s *dueSet) take() (orgs []id.Organization, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	any = s.all || len(s.orgs) > 0
-	if !s.all {
-		for org := range s.orgs {
-			orgs = append(orgs, org)
-		}
+	if all = s.all; !all {
+		orgs = slices.Collect(maps.Keys(s.orgs))
 	}
 	clear(s.orgs)
 	s.all = false
-	return orgs, any
+	return orgs, all
 }

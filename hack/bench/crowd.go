@@ -164,7 +164,10 @@ func (s *scene) addIdle(ctx context.Context, n int) error {
 
 func crowd(ctx context.Context, r *run, s *scene) error {
 	measure := func(name string) (times, float64, error) {
-		s.sink.reset()
+		// Each time: the statistics of the URLs that were added have connections plan anew.
+		if err := s.warmAt(ctx, r, 200); err != nil {
+			return nil, 0, err
+		}
 		committed, err := s.offer(ctx, 200, r.lasting(30*time.Second))
 		if err != nil {
 			return nil, 0, err
@@ -183,9 +186,6 @@ func crowd(ctx context.Context, r *run, s *scene) error {
 		}
 		used := s.cpu()
 		return delays, (used["postgres"] + used["worker"] - cpu["postgres"] - cpu["worker"]).Seconds() / time.Since(began).Seconds(), nil
-	}
-	if err := s.warmAt(ctx, r, 200); err != nil {
-		return err
 	}
 	alone, idleAlone, err := measure("alone")
 	if err != nil {

@@ -38,10 +38,10 @@ func Serve(ctx context.Context, rdb redis.UniversalClient, o Options) error {
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	s := &server{options: o}
-	srv := asynq.NewServerFromRedisClient(&bell{UniversalClient: rdb, queue: o.Queue, stop: ctx.Done()}, asynq.Config{
+	srv := asynq.NewServerFromRedisClient(&blockingClient{UniversalClient: rdb, queue: o.Queue, stop: ctx.Done()}, asynq.Config{
 		Concurrency:       o.Concurrency,
 		Queues:            map[string]int{string(o.Queue): 1},
-		TaskCheckInterval: time.Microsecond, // bell has waited
+		TaskCheckInterval: time.Microsecond, // blockingClient has waited
 		BaseContext:       func() context.Context { return base },
 		ShutdownTimeout:   cmp.Or(o.ShutdownTimeout, 25*time.Second),
 		Logger:            asynqLog{o.Log.With("queue", string(o.Queue))},

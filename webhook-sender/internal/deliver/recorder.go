@@ -72,35 +72,24 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// gather takes the entries that are there already, and those that come soon while they are few.
+// gather takes the entries that are there, after a moment if these are few.
 func (r *Recorder) gather(first entry) []entry {
 	group, size := []entry{first}, len(first.outcomes)
-	soon := time.After(gatherFor)
+	if size+len(r.in) < smallGroup {
+		time.Sleep(gatherFor)
+	}
 	for size < groupLimit {
-		e, ok := r.next(size < smallGroup, soon)
-		if !ok {
+		select {
+		case e, ok := <-r.in:
+			if !ok {
+				return group
+			}
+			group, size = append(group, e), size+len(e.outcomes)
+		default:
 			return group
 		}
-		group, size = append(group, e), size+len(e.outcomes)
 	}
 	return group
-}
-
-// next is an entry that is there or, with wait, comes before the time.
-func (r *Recorder) next(wait bool, until <-chan time.Time) (e entry, ok bool) {
-	select {
-	case e, ok = <-r.in:
-		return e, ok
-	default:
-	}
-	if !wait {
-		return e, false
-	}
-	select {
-	case e, ok = <-r.in:
-	case <-until:
-	}
-	return e, ok
 }
 
 func (r *Recorder) commit(ctx context.Context, group []entry) {

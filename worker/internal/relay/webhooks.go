@@ -159,6 +159,7 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 		began := time.Now()
 		leases, more, err := w.picker.Pass(ctx, w.Clock(), orgs)
 		if err != nil {
+			due.addAll() // the picker may not know all of these organizations' URLs
 			return err
 		}
 		if err := w.enqueue(ctx, leases); err != nil {

@@ -54,6 +54,7 @@ func queueEvents(b *pg.Batch, now time.Time, events []eventRow) {
 		), stored AS (
 			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent, sequence)
 			SELECT id, org, user_id, kind, @now, data::json, traceparent, next_position(org) FROM fresh
+			RETURNING id, sequence
 		), chosen AS MATERIALIZED (
 			SELECT
 				encode(
@@ -62,9 +63,10 @@ func queueEvents(b *pg.Batch, now time.Time, events []eventRow) {
 				fresh.id AS event_id,
 				urls.org,
 				fresh.user_id,
+				stored.sequence,
 				urls.id AS endpoint_id,
 				urls.switched_on
-			FROM fresh JOIN urls ON urls.org = fresh.org
+			FROM fresh JOIN stored ON stored.id = fresh.id JOIN urls ON urls.org = fresh.org
 			WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)
 		), skipped AS (
 			INSERT INTO webhook_journal (
@@ -78,8 +80,8 @@ func queueEvents(b *pg.Batch, now time.Time, events []eventRow) {
 			)
 			SELECT org, endpoint_id, id, 1, event_id, 'skipped', @now FROM chosen WHERE NOT switched_on
 		), queued AS (
-			INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, user_id, due_at)
-			SELECT org, endpoint_id, id, event_id, user_id, @now FROM chosen WHERE switched_on
+			INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, user_id, sequence, due_at)
+			SELECT org, endpoint_id, id, event_id, user_id, sequence, @now FROM chosen WHERE switched_on
 		)
 		SELECT DISTINCT org FROM chosen WHERE switched_on`,
 		pg.Args{

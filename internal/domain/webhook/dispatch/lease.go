@@ -375,11 +375,8 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 	if err != nil {
 		return nil, err
 	}
-	found := make([][]picked, len(want))
-	for _, r := range rows {
-		found[r.N-1] = append(found[r.N-1], r)
-	}
-	free, err := p.hold(ctx, now, want, found)
+	found, before := byRequest(rows, len(want))
+	free, err := p.hold(ctx, now, want, found, before)
 	if err != nil {
 		return nil, err
 	}
@@ -412,9 +409,22 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 	return leases, nil
 }
 
-// hold takes from what was found for each request what may be leased now. It notes from when on others
-// are left, and looks for further deliveries where some are held back that took these their places.
-func (p *Picker) hold(ctx context.Context, now time.Time, want []request, found [][]picked) (free [][]picked, err error) {
+// byRequest divides the rows of n requests into what is due for each, and what comes before that.
+func byRequest(rows []picked, n int) (found, before [][]picked) {
+	found, before = make([][]picked, n), make([][]picked, n)
+	for _, r := range rows {
+		if r.Before {
+			before[r.N-1] = append(before[r.N-1], r)
+		} else {
+			found[r.N-1] = append(found[r.N-1], r)
+		}
+	}
+	return found, before
+}
+
+// hold takes from what was found for each request, and comes before that, what may be leased now. It notes from when on
+// others are left, and looks for further deliveries where some are held back that took these their places.
+func (p *Picker) hold(ctx context.Context, now time.Time, want []request, found, before [][]picked) (free [][]picked, err error) {
 	free = make([][]picked, len(want))
 	var again []request
 	var busy []map[id.User]bool
@@ -427,20 +437,22 @@ func (p *Picker) hold(ctx context.Context, now time.Time, want []request, found 
 		}
 		var held []picked
 		those := u.order.busy()
-		free[i], held = divide(found[i], those)
+		free[i], held = divide(inSequence(before[i], found[i]), those, r.most)
 		if len(found[i]) == r.most {
 			since = earlier(since, found[i][r.most-1].Due)
 		}
 		if len(held) == 0 {
 			u.order.pause = 0
 		} else {
-			since = earlier(since, held[0].Due)
+			for _, h := range held {
+				since = earlier(since, h.Due)
+			}
 			if u.order.pause = min(2*u.order.pause, lastPause); len(free[i]) > 0 || u.order.pause == 0 {
 				u.order.pause = firstPause
 			}
 			p.lookAt(r.Endpoint, now.Add(u.order.pause))
-			if len(found[i]) == r.most {
-				r.most -= len(free[i])
+			if left := r.most - len(free[i]); left > 0 && len(found[i]) == r.most {
+				r.most = left
 				r.Leased = slices.Clone(r.Leased)
 				for _, d := range free[i] {
 					r.Leased = append(r.Leased, d.Delivery)
@@ -454,13 +466,10 @@ func (p *Picker) hold(ctx context.Context, now time.Time, want []request, found 
 	if len(again) == 0 {
 		return free, nil
 	}
-	others := make([][]picked, len(again))
 	rows, err := pickOthers(ctx, p.db, now, again, busy)
-	for _, r := range rows {
-		others[r.N-1] = append(others[r.N-1], r)
-	}
+	found, before = byRequest(rows, len(again))
 	for n, i := range of {
-		more, _ := divide(others[n], busy[n])
+		more, _ := divide(inSequence(before[n], found[n]), busy[n], again[n].most)
 		free[i] = append(free[i], more...)
 	}
 	return free, err

@@ -1,7 +1,9 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -9,7 +11,8 @@ import (
 
 // First attempts of one student's events to one URL are made in the order of the events. Those that
 // are found together go into one lease, whose sender makes them one after the other. Those that are
-// found later are held back while that lease is under way: the Picker remembers whose it holds.
+// found later are held back while that lease is under way: the Picker remembers whose it holds. As events
+// are committed in the order of their sequences, whoever finds one can find all that come before it.
 
 const (
 	// A URL with something that is held back is looked at again after a pause, which doubles from
@@ -58,21 +61,45 @@ func (o *order) busy() map[id.User]bool {
 	return busy
 }
 
-// divide takes from rows those that may be leased now: of a student who is not busy, and no more of
-// one than a lease holds. Who has more is busy from then on.
-func divide(rows []picked, busy map[id.User]bool) (free, held []picked) {
+// inSequence are the rows before and found with each student's in the order of the events.
+func inSequence(before, found []picked) []picked {
+	rows := slices.Concat(before, found)
+	places := map[id.User][]int{}
+	for i, r := range rows {
+		if r.Student != 0 {
+			places[r.Student] = append(places[r.Student], i)
+		}
+	}
+	for _, at := range places {
+		own := make([]picked, len(at))
+		for n, i := range at {
+			own[n] = rows[i]
+		}
+		slices.SortStableFunc(own, func(a, b picked) int { return cmp.Compare(a.Sequence, b.Sequence) })
+		for n, i := range at {
+			rows[i] = own[n]
+		}
+	}
+	return rows
+}
+
+// divide takes from rows those that may be leased now: the given number at most, of a student who is not busy, and no
+// more of one than a lease holds. Who has more is busy from then on.
+func divide(rows []picked, busy map[id.User]bool, most int) (free, held []picked) {
 	taken := map[id.User]int{}
 	for _, r := range rows {
-		if r.Student == 0 {
+		switch {
+		case r.Student == 0 && len(free) < most:
 			free = append(free, r)
-			continue
-		}
-		if busy[r.Student] = busy[r.Student] || taken[r.Student] == maxLease; busy[r.Student] {
+		case r.Student != 0 && !busy[r.Student] && len(free) < most && taken[r.Student] < maxLease:
+			taken[r.Student]++
+			free = append(free, r)
+		default:
 			held = append(held, r)
-			continue
+			if r.Student != 0 {
+				busy[r.Student] = true
+			}
 		}
-		taken[r.Student]++
-		free = append(free, r)
 	}
 	return free, held
 }

@@ -170,6 +170,69 @@ func TestAStudentWithManyEventsIsInNobodysWay(t *testing.T) {
 	check.Equal(t, "leases beside", len(students), 0, "%v", students)
 }
 
+// sequences are those of the events that a lease holds, in its order.
+func (l *line) sequences(lease Lease) []int64 {
+	l.t.Helper()
+	found, err := pg.Column[int64](l.t.Context(), l.Database, `
+		SELECT v.sequence FROM unnest($1::uuid[]) WITH ORDINALITY AS d(id, n)
+		JOIN webhook_queue q ON q.id = d.id JOIN webhook_events v ON v.id = q.event_id ORDER BY d.n`, lease.Deliveries)
+	check.NoError(check.Now(l.t), err, "%v", err)
+	return found
+}
+
+// What was committed before comes first, whatever time it has.
+func TestTheOrderIsThatOfCommits(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]time.Duration{"a call that took a minute": -time.Minute, "a clock that is a minute ahead": time.Minute} {
+		l := newLine(t)
+		l.record(2, 1)
+		_, students := l.pass(l.picker) // knows where the queue begins from now on
+		check.Slices(t, "whose", all(students), []id.User{2}, "%s: %v", name, students)
+		now := l.now
+		l.now = now.Add(away)
+		l.record(1, 2)
+		l.now = now
+		l.record(1, 1)
+		l.record(0, 1)
+		leases, students := l.pass(l.picker)
+		check.Slices(t, "whose", all(students), []id.User{0, 1, 1, 1}, "%s: %v", name, students)
+		for i, whose := range students {
+			if whose[0] == 1 {
+				s := l.sequences(leases[i])
+				check.True(t, "in order", len(s) == 3 && slices.IsSorted(s), "%s: %v", name, s)
+			}
+		}
+		leases, _ = l.pass(l.picker)
+		check.Equal(t, "leases besides", len(leases), 0, "%s", name)
+	}
+}
+
+// What comes before keeps to the allowance too, and to what a lease holds.
+func TestWhatComesBeforeKeepsToTheAllowance(t *testing.T) {
+	t.Parallel()
+	for _, allowance := range []int{1, 2, 256} {
+		l := newLine(t)
+		l.Exec(`UPDATE webhook_health SET allowance = $1`, allowance)
+		l.record(2, 1)
+		first, _ := l.pass(l.picker)
+		_, err := Release(t.Context(), l.Database, first...)
+		check.NoError(check.Now(t), err, "%v", err)
+		l.Exec(`DELETE FROM webhook_queue`)
+		now := l.now
+		l.now = now.Add(-time.Minute)
+		l.record(1, 40)
+		l.now = now
+		l.record(1, 1)
+		leases, students := l.pass(l.picker)
+		check.Equal(check.Now(t), "leases", len(leases), 1, "allowance %d: %v", allowance, students)
+		got, want := l.sequences(leases[0]), min(allowance, maxLease)
+		earliest, err := pg.Column[int64](t.Context(), l.Database, `SELECT sequence FROM webhook_queue ORDER BY sequence LIMIT $1`, want)
+		check.NoError(check.Now(t), err, "%v", err)
+		check.Slices(t, "which", got, earliest, "allowance %d", allowance)
+		check.True(t, "it looks again soon", l.picker.Next(l.now, time.Hour) <= firstPause, "in %s", l.picker.Next(l.now, time.Hour))
+	}
+}
+
 // A lease costs what is in it, whatever else the URL has pending, and also with the statistics of an empty queue.
 func TestALeaseReadsOnlyItsOwnRows(t *testing.T) {
 	t.Parallel()
@@ -179,12 +242,17 @@ func TestALeaseReadsOnlyItsOwnRows(t *testing.T) {
 	for student := range id.User(20) {
 		l.record(student+1, 100)
 	}
-	leases, _ := l.pass(l.picker)
-	check.True(check.Now(t), "there are leases", len(leases) > 0, "none")
 	before := pgtest.RowsRead(t, l.Database)
+	leases, _, err := l.picker.Pass(t.Context(), l.now, []id.Organization{l.org})
+	check.NoError(check.Now(t), err, "%v", err)
+	check.True(check.Now(t), "there are leases", len(leases) > 0, "none")
+	after := pgtest.RowsRead(t, l.Database)
+	rows := after["webhook_queue"] - before["webhook_queue"]
+	check.True(t, "rows read", rows <= 4*256, "%d rows of 2,000 were read for an allowance of 256", rows)
+	before = after
 	held, err := Load(t.Context(), l.Database, leases[0].Deliver)
 	check.NoError(check.Now(t), err, "%v", err)
 	check.Equal(t, "deliveries", len(held[0].Dues), len(leases[0].Deliveries), "of the lease")
-	rows := pgtest.RowsRead(t, l.Database)["webhook_queue"] - before["webhook_queue"]
+	rows = pgtest.RowsRead(t, l.Database)["webhook_queue"] - before["webhook_queue"]
 	check.True(t, "rows read", rows <= 2*len(held[0].Dues), "%d rows of 2,000 were read for %d deliveries", rows, len(held[0].Dues))
 }

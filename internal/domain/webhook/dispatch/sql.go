@@ -110,12 +110,16 @@ type picked struct {
 	Delivery id.Delivery
 	Due      time.Time
 	Student  id.User // whose events' first attempts are made in order; 0 when it is none of these
+	Sequence int64   // of the event
+	Before   bool    // it is here because it comes before another one of the student
 }
 
 // studentOf is the student of a row q of webhook_queue whose first attempt is still to be made, or 0.
 const studentOf = `CASE WHEN q.entries = 0 THEN coalesce(q.user_id, 0) ELSE 0 END`
 
-// pickDue reads for each request what is due and not leased, the first due first.
+// pickDue reads for each request what is due and not leased, the first due first, and what comes before that: first
+// attempts of the same students whose events have lesser sequences. One may be due earlier than all others that are left,
+// if its transaction took long, or later, if it was recorded where a clock is ahead.
 func pickDue(ctx context.Context, q pg.Querier, now time.Time, want []request) ([]picked, error) {
 	return pick(ctx, q, now, want, "", pg.Args{})
 }
@@ -130,7 +134,7 @@ func pickOthers(ctx context.Context, q pg.Querier, now time.Time, want []request
 		}
 	}
 	return pick(ctx, q, now, want, `
-		AND (endpoint_id, `+studentOf+`) NOT IN (SELECT * FROM unnest(@urls::bigint[], @students::bigint[]))`,
+				AND (endpoint_id, `+studentOf+`) NOT IN (SELECT * FROM unnest(@urls::bigint[], @students::bigint[]))`,
 		pg.Args{"urls": urls, "students": students})
 }
 
@@ -142,16 +146,34 @@ func pick(ctx context.Context, q pg.Querier, now time.Time, want []request, whic
 		leased = append(leased, r.Leased...)
 	}
 	args["endpoints"], args["most"], args["since"], args["now"], args["leased"] = endpoints, most, since, now, leased
+	args["chain"] = maxLease
 	return pg.List[picked](ctx, q, `
-		SELECT u.n::int AS n, q.id AS delivery, q.due_at AS due, q.student
-		FROM unnest(@endpoints::bigint[], @most::int[], @since::timestamptz[]) WITH ORDINALITY AS u(id, most, since, n)
+		WITH due AS MATERIALIZED (
+			SELECT u.n::int AS n, u.id AS endpoint_id, q.id, q.due_at, q.student, q.sequence
+			FROM unnest(@endpoints::bigint[], @most::int[], @since::timestamptz[])
+				WITH ORDINALITY AS u(id, most, since, n)
+			CROSS JOIN LATERAL (
+				SELECT id, due_at, sequence, `+studentOf+` AS student FROM webhook_queue q
+				WHERE endpoint_id = u.id AND due_at >= u.since AND due_at <= @now AND NOT in_order AND NOT asked
+				  AND id NOT IN (SELECT unnest(@leased::uuid[]))`+which+`
+				ORDER BY due_at, id LIMIT u.most
+			) AS q
+		)
+		SELECT n, id AS delivery, due_at AS due, student, sequence, false AS before FROM due
+		UNION ALL
+		SELECT s.n, q.id, q.due_at, s.student, q.sequence, true
+		FROM (
+			SELECT n, endpoint_id, student, max(sequence) AS last
+			FROM due WHERE student <> 0 GROUP BY n, endpoint_id, student
+		) AS s
 		CROSS JOIN LATERAL (
-			SELECT id, due_at, `+studentOf+` AS student FROM webhook_queue q
-			WHERE endpoint_id = u.id AND due_at >= u.since AND due_at <= @now AND NOT in_order AND NOT asked
-			  AND id NOT IN (SELECT unnest(@leased::uuid[]))`+which+`
-			ORDER BY due_at, id LIMIT u.most
+			SELECT id, due_at, sequence FROM webhook_queue
+			WHERE user_id = s.student AND endpoint_id + 0 = s.endpoint_id AND entries = 0 AND sequence < s.last
+			  AND NOT in_order AND NOT asked
+			ORDER BY sequence LIMIT @chain
 		) AS q
-		ORDER BY u.n, q.due_at, q.id`, args)
+		WHERE q.id NOT IN (SELECT id FROM due)
+		ORDER BY n, before, due, delivery`, args)
 }
 
 // selectStudents reads whose first attempts are among the leased deliveries.

@@ -256,3 +256,40 @@ func TestALeaseReadsOnlyItsOwnRows(t *testing.T) {
 	rows = pgtest.RowsRead(t, l.Database)["webhook_queue"] - before["webhook_queue"]
 	check.True(t, "rows read", rows <= 2*len(held[0].Dues), "%d rows of 2,000 were read for %d deliveries", rows, len(held[0].Dues))
 }
+
+// So does what a sender looks up: no index is walked from the first delivery of the URL on.
+func TestASenderWalksAlongNoIndex(t *testing.T) {
+	t.Parallel()
+	l := newLine(t)
+	l.Exec(`INSERT INTO webhook_secrets (endpoint_id, version, sealed, created_at) SELECT id, 1, '', now() FROM webhook_endpoints`)
+	l.Exec(`ANALYZE webhook_queue`)
+	for student := range id.User(20) {
+		l.record(student+1, 100)
+	}
+	leases, _, err := l.picker.Pass(t.Context(), l.now, []id.Organization{l.org})
+	check.NoError(check.Now(t), err, "%v", err)
+	lease := leases[len(leases)-1]
+	pages := func(what string, do func()) {
+		before := pgtest.IndexPagesRead(t, l.Database)
+		do()
+		n := pgtest.IndexPagesRead(t, l.Database)["webhook_queue"] - before["webhook_queue"]
+		check.True(t, what, n <= 4*len(lease.Deliveries), "%d pages of indexes were read for %d deliveries", n, len(lease.Deliveries))
+	}
+	var held []Held
+	pages("reading a lease", func() {
+		held, err = Load(t.Context(), l.Database, lease.Deliver)
+		check.NoError(check.Now(t), err, "%v", err)
+	})
+	check.Equal(check.Now(t), "deliveries", len(held[0].Dues), len(lease.Deliveries), "of the lease")
+	pages("recording attempts", func() {
+		var outcomes []webhook.Outcome
+		for _, d := range held[0].Dues {
+			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: l.org, Lease: d.Lease,
+				Number: d.Number, StartedAt: l.now, Duration: time.Millisecond, Verdict: webhook.Delivered})
+		}
+		l.InTx(func(tx *pg.Tx) error { return webhook.Settle(t.Context(), tx, outcomes) })
+	})
+	left, err := pg.Column[int](t.Context(), l.Database, `SELECT count(*)::int FROM webhook_queue`)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.Slices(t, "deliveries that are left", left, []int{2000 - len(lease.Deliveries)}, "%v", left)
+}

@@ -191,7 +191,7 @@ func selectStudents(ctx context.Context, q pg.Querier, states []state) ([]underW
 		FROM unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
 		CROSS JOIN LATERAL (
 			SELECT user_id FROM webhook_queue
-			WHERE organization_id = u.organization_id AND endpoint_id = u.endpoint_id AND id = u.id
+			WHERE`+webhook.HasKey("u.organization_id", "u.endpoint_id", "u.id")+`
 			  AND entries = 0 AND user_id IS NOT NULL AND NOT asked
 			LIMIT 1
 		) AS q`, orgs, endpoints, leased)
@@ -433,8 +433,7 @@ type dueRow struct {
 func queueOf(deliveries, org, endpoint string) string {
 	return ` unnest(` + deliveries + `::uuid[]) AS listed(id) CROSS JOIN LATERAL (
 			SELECT *, ctid AS at FROM webhook_queue
-			WHERE organization_id = ` + org + ` AND endpoint_id = ` + endpoint + ` AND id = listed.id
-			LIMIT 1
+			WHERE` + webhook.HasKey(org, endpoint, "listed.id") + `LIMIT 1
 		) AS q`
 }
 

@@ -14,6 +14,19 @@ import (
 // db's, and free.
 func RowsRead(t testing.TB, db *pg.DB) map[string]int {
 	t.Helper()
+	return counted(t, db, `SELECT relname, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables`)
+}
+
+// IndexPagesRead counts, by table, the pages of its indexes that were read so far: those of entries that a
+// statement passes over too. It asks for what RowsRead does.
+func IndexPagesRead(t testing.TB, db *pg.DB) map[string]int {
+	t.Helper()
+	return counted(t, db, `SELECT relname, coalesce(idx_blks_hit + idx_blks_read, 0) FROM pg_statio_user_tables`)
+}
+
+// counted is what a statement counts by table when all other connections are closed.
+func counted(t testing.TB, db *pg.DB, sql string) map[string]int {
+	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	over := time.After(time.Minute)
@@ -34,7 +47,7 @@ func RowsRead(t testing.TB, db *pg.DB) map[string]int {
 			t.Fatalf("%d connections are open after a minute", others)
 		}
 	}
-	rows, err := db.Query(t.Context(), `SELECT relname, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables`)
+	rows, err := db.Query(t.Context(), sql)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -261,16 +261,17 @@ func stopped[T any, S interface {
 // failures in a row, are brought forward.
 func (s *site) settle(ctx context.Context, r *report) error {
 	const patience = 40 * time.Minute
+	const well = `(e.url LIKE '%/healthy' OR e.url LIKE '%/flaky')`
 	const soon = `
 		UPDATE webhook_queue SET due_at = now() FROM webhook_endpoints e
-		WHERE e.id = endpoint_id AND (e.url LIKE '%/healthy' OR e.url LIKE '%/flaky') AND due_at > now() + interval '15 minutes'`
+		WHERE e.id = endpoint_id AND ` + well + ` AND due_at > now() + interval '15 minutes'`
 	began := time.Now()
 	s.healed.Store(&began)
 	for last := time.Now(); ; {
 		var deliveries, mails, marks, tasks int
 		err := s.db.QueryRow(ctx, `
 			SELECT (SELECT count(*) FROM webhook_queue q JOIN webhook_endpoints e ON e.id = q.endpoint_id
-			          WHERE e.url LIKE '%/healthy' OR e.url LIKE '%/flaky'),
+			          WHERE `+well+`),
 			       (SELECT count(*) FROM emails WHERE status = 'queued'),
 			       (SELECT count(*) FROM lms_marks WHERE due_at IS NOT NULL OR in_hand OR sent_version <> version),
 			       (SELECT count(*) FROM outbox_tasks WHERE run_at < now() + interval '1 hour') +

@@ -422,8 +422,8 @@ func byRequest(rows []picked, n int) (found, before [][]picked) {
 	return found, before
 }
 
-// hold takes from what was found for each request, and comes before that, what may be leased now. It notes from when on
-// others are left, and looks for further deliveries where some are held back that took these their places.
+// hold takes from what was found for each request, and from what comes before that, what may be leased now. It notes from
+// when on others are left, and looks for further deliveries where some are held back that took these their places.
 func (p *Picker) hold(ctx context.Context, now time.Time, want []request, found, before [][]picked) (free [][]picked, err error) {
 	free = make([][]picked, len(want))
 	var again []request

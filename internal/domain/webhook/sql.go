@@ -393,10 +393,10 @@ func each[T, V any](items []T, of func(T) V) []V {
 	return column
 }
 
-// HasKey is true for the row of webhook_queue with that key. It is looked up by its id: the sums keep
-// PostgreSQL, whose statistics are often those of an empty queue, from walking through all rows of the URL.
+// HasKey is true for the row of webhook_queue with that key. Only webhook_queue_lookup can serve it: the statistics are
+// often those of an empty queue, by which PostgreSQL takes walking along another index for no worse.
 func HasKey(org, endpoint, delivery string) string {
-	return ` id = ` + delivery + ` AND endpoint_id + 0 = ` + endpoint + ` AND organization_id + 0 = ` + org + ` `
+	return ` uuid_send(id) = uuid_send(` + delivery + `) AND endpoint_id + 0 = ` + endpoint + ` AND organization_id + 0 = ` + org + ` `
 }
 
 // queueOutcomes records the outcomes that are not recorded yet, each as an entry of the journal, and
@@ -568,7 +568,8 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 	return nil
 }
 
-// queueEndOfLeases gives up the leases that the outcomes name.
+// queueEndOfLeases gives up the leases that the outcomes name. The last condition bounds what is read where PostgreSQL,
+// with the statistics of an empty table, begins at the leases.
 func queueEndOfLeases(batch *pgx.Batch, outcomes []Outcome) {
 	type key struct {
 		endpoint id.Endpoint
@@ -588,7 +589,8 @@ func queueEndOfLeases(batch *pgx.Batch, outcomes []Outcome) {
 	batch.Queue(`
 		DELETE FROM webhook_leases l
 		USING unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
-		WHERE l.organization_id = u.organization_id AND l.endpoint_id = u.endpoint_id AND l.id = u.id`,
+		WHERE l.organization_id = u.organization_id AND l.endpoint_id = u.endpoint_id AND l.id = u.id
+		  AND l.organization_id = ANY ($1)`,
 		each(leases, func(o Outcome) int64 { return int64(o.Organization) }),
 		each(leases, func(o Outcome) int64 { return int64(o.Endpoint) }),
 		each(leases, func(o Outcome) [16]byte { return o.Lease }))
@@ -615,7 +617,7 @@ func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
 			@successes::timestamptz[],
 			@last_failures::timestamptz[]
 		) AS u(id, failures, runs, early, allowance, probe, success, failure)
-		WHERE h.endpoint_id = u.id`,
+		WHERE h.endpoint_id = u.id AND h.endpoint_id = ANY (@endpoints)`,
 		pg.Args{
 			"endpoints":     endpoints,
 			"failures":      each(endpoints, func(e id.Endpoint) int { return healths[e].Failures }),

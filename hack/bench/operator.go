@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/registrar-dev/registrar/hack/internal/chart"
 	"github.com/registrar-dev/registrar/hack/stack"
@@ -170,6 +172,7 @@ func newKubernetes(ctx context.Context, r *run, h *house) (_ *kubernetes, err er
 		return nil, err
 	}
 	config.QPS = -1
+	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	if k.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}

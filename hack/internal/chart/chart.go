@@ -102,7 +102,7 @@ type Spread struct {
 const (
 	pixel     = vg.Inch / 96
 	width     = 860 * pixel
-	legend    = 170 * pixel // room beside the panels
+	legend    = 200 * pixel // room beside the panels
 	rowHeight = 24 * pixel
 )
 

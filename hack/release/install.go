@@ -106,7 +106,7 @@ func live(ctx context.Context, o options) error {
 		{"every pod runs an image of the release, by its digest", s.pods},
 		{"it serves the OpenAPI document of the version", s.serves},
 		{"a student is provisioned", s.provision},
-		{"kubectl finds its plugin, which shows a URL", s.plugins},
+		{"kubectl finds its plugin, which shows that a URL is ready", s.plugins},
 		{"the operator is installed with kubectl, from another manifest", s.operator},
 		{"the chart is uninstalled", s.uninstall},
 	} {
@@ -275,8 +275,8 @@ func (s *site) plugins(ctx context.Context) error {
 		return err
 	}
 	said, err = s.run(ctx, "kubectl", "registrar", "status", "--namespace=default")
-	if err == nil && !strings.Contains(said, "hooks.north-institute.org") {
-		err = fmt.Errorf("it does not show the URL: %s", said)
+	if err == nil && !strings.Contains(said, "1 of 1 ready") {
+		err = fmt.Errorf("it does not show that it is ready: %s", said)
 	}
 	return err
 }

@@ -393,8 +393,9 @@ func each[T, V any](items []T, of func(T) V) []V {
 	return column
 }
 
-// HasKey is true for the row of webhook_queue with that key. Only webhook_queue_lookup can serve it: the statistics are
-// often those of an empty queue, by which PostgreSQL takes walking along another index for no worse.
+// HasKey is true for the row of webhook_queue with that key. The function and the sums leave webhook_queue_lookup as the
+// only index that serves: the statistics are often those of an empty queue, by which PostgreSQL takes walking along
+// another one for no worse.
 func HasKey(org, endpoint, delivery string) string {
 	return ` uuid_send(id) = uuid_send(` + delivery + `) AND endpoint_id + 0 = ` + endpoint + ` AND organization_id + 0 = ` + org + ` `
 }
@@ -568,8 +569,13 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 	return nil
 }
 
-// queueEndOfLeases gives up the leases that the outcomes name. The last condition bounds what is read where PostgreSQL,
-// with the statistics of an empty table, begins at the leases.
+// ListedLeases are the leases l that three arguments list. The last condition bounds what is read where PostgreSQL, with
+// the statistics of an empty table, begins at the leases.
+const ListedLeases = `unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
+		WHERE l.organization_id = u.organization_id AND l.endpoint_id = u.endpoint_id AND l.id = u.id
+		  AND l.organization_id = ANY ($1)`
+
+// queueEndOfLeases gives up the leases that the outcomes name.
 func queueEndOfLeases(batch *pgx.Batch, outcomes []Outcome) {
 	type key struct {
 		endpoint id.Endpoint
@@ -586,11 +592,7 @@ func queueEndOfLeases(batch *pgx.Batch, outcomes []Outcome) {
 	if len(leases) == 0 {
 		return
 	}
-	batch.Queue(`
-		DELETE FROM webhook_leases l
-		USING unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
-		WHERE l.organization_id = u.organization_id AND l.endpoint_id = u.endpoint_id AND l.id = u.id
-		  AND l.organization_id = ANY ($1)`,
+	batch.Queue(`DELETE FROM webhook_leases l USING `+ListedLeases,
 		each(leases, func(o Outcome) int64 { return int64(o.Organization) }),
 		each(leases, func(o Outcome) int64 { return int64(o.Endpoint) }),
 		each(leases, func(o Outcome) [16]byte { return o.Lease }))

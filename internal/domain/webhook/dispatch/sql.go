@@ -324,18 +324,12 @@ func selectExpired(ctx context.Context, q pg.Querier, shards []int32, since, now
 	return leases, until, err
 }
 
-// byRef are the leases l that three arguments list. The last condition bounds what is read where PostgreSQL, with the
-// statistics of an empty table, begins at the leases.
-const byRef = `FROM unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
-		WHERE l.organization_id = u.organization_id AND l.endpoint_id = u.endpoint_id AND l.id = u.id
-		  AND l.organization_id = ANY ($1)`
-
 // Release gives up leases, whose deliveries are then due again at once, and counts those that
 // were held.
 func Release(ctx context.Context, q pg.Querier, leases ...Lease) (int, error) {
 	orgs, endpoints, ids := refs(leases)
 	held, err := pg.Column[int](ctx, q, `
-		DELETE FROM webhook_leases l USING `+strings.TrimPrefix(byRef, "FROM ")+`
+		DELETE FROM webhook_leases l USING `+webhook.ListedLeases+`
 		RETURNING cardinality(l.deliveries)`, orgs, endpoints, ids)
 	n := 0
 	for _, h := range held {
@@ -348,7 +342,7 @@ func Release(ctx context.Context, q pg.Querier, leases ...Lease) (int, error) {
 func Return(ctx context.Context, q pg.Querier, now time.Time, lease Lease) error {
 	orgs, endpoints, ids := refs([]Lease{lease})
 	_, err := q.Exec(ctx, `
-		UPDATE webhook_leases l SET until = least(l.until, $4) `+byRef, orgs, endpoints, ids, now)
+		UPDATE webhook_leases l SET until = least(l.until, $4) FROM `+webhook.ListedLeases, orgs, endpoints, ids, now)
 	return err
 }
 
@@ -356,7 +350,7 @@ func Return(ctx context.Context, q pg.Querier, now time.Time, lease Lease) error
 func Renew(ctx context.Context, q pg.Querier, until time.Time, leases ...Lease) (int64, error) {
 	orgs, endpoints, ids := refs(leases)
 	tag, err := q.Exec(ctx, `
-		UPDATE webhook_leases l SET until = greatest(l.until, $4) `+byRef, orgs, endpoints, ids, until)
+		UPDATE webhook_leases l SET until = greatest(l.until, $4) FROM `+webhook.ListedLeases, orgs, endpoints, ids, until)
 	return tag.RowsAffected(), err
 }
 

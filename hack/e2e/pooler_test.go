@@ -1,12 +1,18 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
 // TestBehindPgBouncer runs some of the tests with PgBouncer in transaction mode before PostgreSQL.
@@ -45,6 +51,63 @@ func startPgBouncer(t *testing.T, databaseURL string) *stack.PgBouncer {
 		}
 	})
 	return p
+}
+
+// While the pooler is restarted under load, calls are answered with 503 and never with 500, nothing acknowledged is lost or
+// delivered again that was recorded, and each shard is led once: when the pooler is away for longer than a lease lasts, by
+// nobody.
+func TestAPoolerIsRestarted(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.URL(t)
+	pooler := startPgBouncer(t, direct)
+	h := newHouseOn(t, pooler.URL())
+	for _, path := range healthy {
+		h.addURL(path)
+	}
+	second := h.settings
+	second.Ports.WorkerPrivate = port(t)
+	h.startUntilTheEnd(second.Worker(), second.Ports.WorkerPrivate)
+	led := func() (shards int) {
+		for _, private := range []int{h.settings.Ports.WorkerPrivate, second.Ports.WorkerPrivate} {
+			for line := range strings.Lines(h.metrics(private)) {
+				var n int
+				if _, err := fmt.Sscanf(line, `registrar_leases_held{work="relay-webhooks"} %d`, &n); err == nil {
+					shards += n
+				}
+			}
+		}
+		return shards
+	}
+	const shards = 16
+	all := func() bool { return led() == shards }
+	until(t, "all shards are led", all)
+
+	load := h.startLoad(20 * time.Millisecond)
+	load.await(*failoverCalls)
+	for range 3 {
+		must(t, pooler.Kill())
+		must(t, pooler.Start(t.Context()))
+		load.await(*failoverCalls)
+	}
+	must(t, pooler.Kill())
+	took := until(t, "nobody leads", func() bool { return led() == 0 })
+	t.Logf("nobody led %v after the pooler's end", took)
+	a := h.ask(http.MethodGet, "/api/v1/students/", "")
+	check.Equal(t, "an answer's status without the pooler", a.status, http.StatusServiceUnavailable, "")
+	check.True(t, "the answer says when to come again", a.retryAfter != "", "")
+	must(t, pooler.Start(t.Context()))
+	until(t, "all shards are led again", all)
+	load.await(*failoverCalls)
+	load.end(direct)
+
+	db, err := pgxpool.New(t.Context(), direct)
+	must(t, err)
+	t.Cleanup(db.Close)
+	events := h.committed(db)
+	check.Equal(t, "events", len(events), 2*len(load.acknowledged), "")
+	h.awaitAtHealthy(events)
+	h.checkReceipts(db, events, 0)
+	check.Equal(t, "shards that are led", led(), shards, "")
 }
 
 // A migration needs a session, and says where to get one.

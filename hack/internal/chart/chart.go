@@ -101,8 +101,8 @@ type Spread struct {
 
 const (
 	pixel     = vg.Inch / 96
-	width     = 860 * pixel
-	legend    = 200 * pixel // room beside the panels
+	width     = 960 * pixel
+	legend    = 300 * pixel // room beside the panels
 	rowHeight = 24 * pixel
 )
 

@@ -311,6 +311,11 @@ func walksAlongNoIndex(t *testing.T, without string) {
 		check.NoError(check.Now(t), err, "%v", err)
 	})
 	check.Equal(check.Now(t), "deliveries", len(held[0].Dues), len(lease.Deliveries), "of the lease")
+	pages("learning whose attempts are under way", func() {
+		found, err := selectStudents(t.Context(), l.Database, []state{{Organization: l.org, Endpoint: lease.Endpoint, Leased: lease.Deliveries}})
+		check.NoError(check.Now(t), err, "%v", err)
+		check.Equal(t, "students' attempts", len(found), len(lease.Deliveries), "of the lease")
+	})
 	pages("recording attempts", func() {
 		var outcomes []webhook.Outcome
 		for _, d := range held[0].Dues {

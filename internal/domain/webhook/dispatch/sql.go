@@ -176,7 +176,8 @@ func pick(ctx context.Context, q pg.Querier, now time.Time, want []request, whic
 		ORDER BY n, before, due, delivery`, args)
 }
 
-// selectStudents reads whose first attempts are among the leased deliveries.
+// selectStudents reads whose first attempts are among the leased deliveries. What makes them such is asked outside the
+// LIMIT: inside, PostgreSQL would take webhook_queue_firsts, which holds nothing else, and walk along it for each.
 func selectStudents(ctx context.Context, q pg.Querier, states []state) ([]underWay, error) {
 	var orgs []id.Organization
 	var endpoints []id.Endpoint
@@ -190,11 +191,10 @@ func selectStudents(ctx context.Context, q pg.Querier, states []state) ([]underW
 		SELECT u.endpoint_id AS endpoint, u.id AS delivery, q.user_id AS student
 		FROM unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
 		CROSS JOIN LATERAL (
-			SELECT user_id FROM webhook_queue
-			WHERE`+webhook.HasKey("u.organization_id", "u.endpoint_id", "u.id")+`
-			  AND entries = 0 AND user_id IS NOT NULL AND NOT asked
-			LIMIT 1
-		) AS q`, orgs, endpoints, leased)
+			SELECT user_id, entries, asked FROM webhook_queue
+			WHERE`+webhook.HasKey("u.organization_id", "u.endpoint_id", "u.id")+`LIMIT 1
+		) AS q
+		WHERE q.entries = 0 AND q.user_id IS NOT NULL AND NOT q.asked`, orgs, endpoints, leased)
 }
 
 // underWay is a first attempt that a sender has in hand.

@@ -10,9 +10,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/page"
 )
 
-// takeOver has the database be one that another server took over, which is on a timeline of its own.
+// takeOver has the database be one that another server took over, which is on a timeline of its own. That takes a moment, in
+// which fewer positions are given than 1,000 a second.
 func (l list) takeOver(t *testing.T, timeline string) {
 	t.Helper()
+	l.exec(t, `SELECT pg_sleep(0.01)`)
 	l.exec(t, `CREATE OR REPLACE FUNCTION current_timeline() RETURNS text LANGUAGE sql AS $$ SELECT '`+timeline+`' $$`)
 }
 
@@ -82,6 +84,27 @@ func TestAnEarlierStateGivesNoPositionAgain(t *testing.T) {
 	}
 	_, lost := l.lost(t, 2, 5)
 	check.False(t, "the other organization lost something", lost, "it was not there")
+}
+
+// More positions were given since a takeover than the clock knows of, and the standby that takes over next lacks the last of
+// them.
+func TestAnEpochBeginsBehindABurst(t *testing.T) {
+	t.Parallel()
+	l := newList(t, 1)
+	l.event(t, 1)
+	l.takeOver(t, "00000002")
+	began := l.event(t, 1)
+	l.exec(t, `SELECT setval('positions_1', $1::bigint)`, began+5_000_000)
+	kept := l.event(t, 1)
+	l.exec(t, `SELECT setval('positions_1', $1::bigint)`, kept+1_000_000)
+	read := l.event(t, 1)
+	l.lose(t, 1, kept)
+	l.takeOver(t, "00000003")
+	next := l.event(t, 1)
+	check.True(t, "the next position is behind all others", next > read, "%d after %d", next, read)
+	at, lost := l.lost(t, 1, read)
+	check.True(t, "something is lost", lost, "up to %d", read)
+	check.Equal(t, "what is kept", at, kept, "of before")
 }
 
 // A transaction that is taken back has begun no epoch, and those that come first at once begin one.

@@ -155,11 +155,16 @@ func (b *burst) check(h *house, db *pgxpool.Pool) {
 // anotherWorker runs beside the house's own until the test ends.
 func (h *house) anotherWorker() *stack.Program {
 	h.t.Helper()
+	return h.workerAt(port(h.t))
+}
+
+// workerAt is anotherWorker, with that private port.
+func (h *house) workerAt(private int) *stack.Program {
+	h.t.Helper()
 	settings := h.settings
-	settings.Ports.WorkerPrivate = port(h.t)
+	settings.Ports.WorkerPrivate = private
 	w := settings.Worker()
-	h.start(w, settings.Ports.WorkerPrivate)
-	h.t.Cleanup(func() { _ = w.Stop() })
+	h.startUntilTheEnd(w, private)
 	return w
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
@@ -409,6 +410,19 @@ func (l *load) await(calls int) {
 	}
 	want := count() + calls
 	until(l.h.t, "calls are acknowledged", func() bool { return count() >= want })
+}
+
+// checkReceipts holds that every event of a load that has ended has arrived, and at most one in 200 twice.
+func (l *load) checkReceipts() {
+	t := l.h.t
+	t.Helper()
+	db, err := pgxpool.New(t.Context(), l.h.database)
+	must(t, err)
+	defer db.Close()
+	events := l.h.committed(db)
+	check.Equal(t, "events", len(events), 2*len(l.acknowledged), "")
+	l.h.awaitAtHealthy(events)
+	l.h.checkReceipts(db, events, 0)
 }
 
 // end ends the load, and looks in the database for what was acknowledged.

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
@@ -61,14 +59,14 @@ func TestAPoolerIsRestarted(t *testing.T) {
 	direct := pgtest.URL(t)
 	pooler := startPgBouncer(t, direct)
 	h := newHouseOn(t, pooler.URL())
+	h.database = direct
 	for _, path := range healthy {
 		h.addURL(path)
 	}
-	second := h.settings
-	second.Ports.WorkerPrivate = port(t)
-	h.startUntilTheEnd(second.Worker(), second.Ports.WorkerPrivate)
+	second := port(t)
+	h.workerAt(second)
 	led := func() (shards int) {
-		for _, private := range []int{h.settings.Ports.WorkerPrivate, second.Ports.WorkerPrivate} {
+		for _, private := range []int{h.settings.Ports.WorkerPrivate, second} {
 			for line := range strings.Lines(h.metrics(private)) {
 				var n int
 				if _, err := fmt.Sscanf(line, `registrar_leases_held{work="relay-webhooks"} %d`, &n); err == nil {
@@ -99,14 +97,7 @@ func TestAPoolerIsRestarted(t *testing.T) {
 	until(t, "all shards are led again", all)
 	load.await(*failoverCalls)
 	load.end(direct)
-
-	db, err := pgxpool.New(t.Context(), direct)
-	must(t, err)
-	t.Cleanup(db.Close)
-	events := h.committed(db)
-	check.Equal(t, "events", len(events), 2*len(load.acknowledged), "")
-	h.awaitAtHealthy(events)
-	h.checkReceipts(db, events, 0)
+	load.checkReceipts()
 	check.Equal(t, "shards that are led", led(), shards, "")
 }
 

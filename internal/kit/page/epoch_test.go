@@ -10,11 +10,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/page"
 )
 
-// takeOver has the database be one that another server took over, which is on a timeline of its own. That takes a moment, in
-// which fewer positions are given than 1,000 a second.
+// takeOver has the database be one that another server took over, which is on a timeline of its own.
 func (l list) takeOver(t *testing.T, timeline string) {
 	t.Helper()
-	l.exec(t, `SELECT pg_sleep(0.01)`)
 	l.exec(t, `CREATE OR REPLACE FUNCTION current_timeline() RETURNS text LANGUAGE sql AS $$ SELECT '`+timeline+`' $$`)
 }
 
@@ -73,6 +71,8 @@ func TestAnEarlierStateGivesNoPositionAgain(t *testing.T) {
 		check.False(t, "something is lost", lost, "up to %d", position)
 	}
 	// The state of before the first takeover comes back, on a timeline whose number was used before.
+	// By then the clock is beyond what was given.
+	l.exec(t, `SELECT pg_sleep(greatest(0, $1::bigint + 1 - beyond_positions()) / 1000.0)`, first+1)
 	l.lose(t, 1, read[3])
 	l.takeOver(t, "00000003")
 	second := l.event(t, 1)

@@ -117,7 +117,12 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	apis := server.New(deps)
 	e.Routes = apis.Public
 	var secrets logtest.Secrets
-	t.Cleanup(func() { logtest.Check(t, e.Log.String(), secrets.Seen()...) }) // after the servers' end
+	t.Cleanup(func() { // after the servers' end
+		logtest.Check(t, e.Log.String(), secrets.Seen()...)
+		if t.Failed() {
+			logtest.Errors(t, e.Log.String(), secrets.Seen()...)
+		}
+	})
 	e.publicURL, e.checker = serve(t, secrets.Watch(apis.Public)), checker(t, partner)
 	e.Platform = newClient(serve(t, secrets.Watch(apis.Platform)), "/platform/v1/", checker(t, platform)).
 		With("Authorization", "Bearer "+PlatformKey)

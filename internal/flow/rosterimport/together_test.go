@@ -101,6 +101,32 @@ func TestTheEndOfAnUndoingLocksTheOrganizationFirst(t *testing.T) {
 	}
 }
 
+// The first files from a source may come together: whoever finds that another one has made it holds no row of it while waiting
+// for those that refer to it.
+func TestASubmissionLocksTheOrganizationBeforeItsSource(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
+	run, err := roster.Begin(t.Context(), h.DB, h.org, "test", h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := h.other(t, `SELECT pg_advisory_xact_lock(1050, hashtext(id::text)) FROM organizations`)
+	done := make(chan error, 1)
+	go func() { // it saw no source when its upload began
+		draft := roster.Draft{Source: roster.Source{Name: roster.DefaultSource}, Mode: roster.Additive}
+		done <- roster.Submit(t.Context(), h.DB, tester, h.org, run, draft, h.now)
+	}()
+	pgtest.AwaitBlocked(t, h.DB, first)
+	if _, err := first.Exec(t.Context(), `SELECT FROM roster_sources FOR KEY SHARE NOWAIT`); err != nil {
+		t.Errorf("it holds the source while it waits for its turn: %v", err)
+	}
+	_ = first.Rollback(t.Context())
+	if err := <-done; err != nil {
+		t.Errorf("the submission: %v", err)
+	}
+}
+
 // The calendar's part is notified by whichever comes first, and then nothing is left to notify.
 func TestWhoLeavesAsAccessEndsIsToldOfOnce(t *testing.T) {
 	t.Parallel()

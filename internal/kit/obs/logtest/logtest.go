@@ -42,6 +42,17 @@ func Check(t testing.TB, log string, secrets ...string) {
 	}
 }
 
+// Errors shows the lines of the log that are errors, without the secrets: what an answer only calls an
+// unexpected error has its cause there.
+func Errors(t testing.TB, log string, secrets ...string) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, `"level":"ERROR"`) {
+			t.Log(strings.TrimSpace(hide(line, secrets)))
+		}
+	}
+}
+
 func hide(line string, secrets []string) string {
 	for _, secret := range secrets {
 		if revealing(secret) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +40,32 @@ func TestInTxRollsBackOnAFault(t *testing.T) {
 	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM course_types WHERE active`).Scan(&active); check.NoError(check.Now(t), err, "%d course types are active, want all 14 (%v)", active, err) {
 		check.Equal(check.Now(t), "active", active, 14, "%d course types are active, want all 14 (%v)", active, err)
 	}
+}
+
+// Two transactions that lock each other out are both carried out: PostgreSQL ends one, which runs again.
+func TestATransactionRunsAgainAfterADeadlock(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var runs atomic.Int64
+	var first sync.WaitGroup // until each has its first lock
+	first.Add(2)
+	lock := func(keys ...string) error {
+		arrive := sync.OnceFunc(func() { first.Done(); first.Wait() })
+		return db.InTx(t.Context(), func(tx *pg.Tx) error {
+			runs.Add(1)
+			if err := pg.Lock(t.Context(), tx, pg.LockCatalog, keys[0]); err != nil {
+				return err
+			}
+			arrive()
+			return pg.Lock(t.Context(), tx, pg.LockCatalog, keys[1])
+		})
+	}
+	other := make(chan error, 1)
+	go func() { other <- lock("b", "a") }()
+	for who, err := range map[string]error{"the one": lock("a", "b"), "the other": <-other} {
+		check.NoError(t, err, "%s: %v", who, err)
+	}
+	check.Equal(t, "runs", runs.Load(), 3, "two transactions, one of them twice")
 }
 
 // The size of a pool is what its address says, and on a machine of any size what the manual says.

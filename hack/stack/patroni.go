@@ -21,6 +21,7 @@ const (
 	patroniStartsWithin  = 5 * time.Minute
 	patroniFollowsWithin = time.Minute // by itself
 	patroniCopiesWithin  = 2 * time.Minute
+	patroniStopsWithin   = time.Minute // it asks etcd, waits for the primary to let it go, and PostgreSQL writes what it has
 )
 
 // PatroniOptions say what to run and where.
@@ -154,8 +155,9 @@ func awaitEtcd(ctx context.Context, address string) error {
 }
 
 func (p *Patroni) program(name, path string, u *User, args ...string) *Program {
-	return NewProgram(Command{Name: name, Path: path, Args: args, Dir: p.dir, User: u, LogFile: filepath.Join(cmp.Or(p.options.LogDir, p.dir), name+".log"),
-		Env: append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+p.dir)})
+	return NewProgram(Command{Name: name, Path: path, Args: args, Dir: p.dir, User: u, StopWithin: patroniStopsWithin,
+		LogFile: filepath.Join(cmp.Or(p.options.LogDir, p.dir), name+".log"),
+		Env:     append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+p.dir)})
 }
 
 // connect starts the node's network.
@@ -361,7 +363,7 @@ func (n *PatroniNode) lastWords() string {
 	if n.disk != "" && syscall.Statfs(n.disk, &fs) == nil {
 		room = fmt.Sprintf(" (%d of %d MiB free)", fs.Bavail*uint64(fs.Bsize)>>20, fs.Blocks*uint64(fs.Bsize)>>20)
 	}
-	return n.Name + room + " wrote last:\n" + n.LogTail(10)
+	return n.Name + room + " wrote last:\n" + n.LogTail(30)
 }
 
 // reinitialize has Patroni copy the node from the primary, as "patronictl reinit" does, also while it tries to start it.
@@ -409,7 +411,12 @@ func (p *Patroni) Stop() error {
 	for _, n := range p.Nodes {
 		n.HealNetwork()
 		if n.Program != nil {
-			errs = append(errs, n.Stop())
+			if err := n.Stop(); err != nil {
+				errs = append(errs, err)
+				for _, n := range p.Nodes {
+					errs = append(errs, errors.New(n.lastWords()))
+				}
+			}
 		}
 		for _, r := range []*Relay{n.server, n.health, n.etcd} {
 			errs = append(errs, r.Close())

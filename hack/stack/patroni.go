@@ -114,6 +114,7 @@ func StartPatroni(ctx context.Context, o PatroniOptions) (*Patroni, error) {
 			return p, err
 		}
 		n.Program = p.program(n.Name, patroni, o.User, file)
+		n.StopWithin = patroniStopsWithin
 		if err := n.Start(); err != nil {
 			return p, err
 		}
@@ -155,9 +156,8 @@ func awaitEtcd(ctx context.Context, address string) error {
 }
 
 func (p *Patroni) program(name, path string, u *User, args ...string) *Program {
-	return NewProgram(Command{Name: name, Path: path, Args: args, Dir: p.dir, User: u, StopWithin: patroniStopsWithin,
-		LogFile: filepath.Join(cmp.Or(p.options.LogDir, p.dir), name+".log"),
-		Env:     append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+p.dir)})
+	return NewProgram(Command{Name: name, Path: path, Args: args, Dir: p.dir, User: u, LogFile: filepath.Join(cmp.Or(p.options.LogDir, p.dir), name+".log"),
+		Env: append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+p.dir)})
 }
 
 // connect starts the node's network.
@@ -331,9 +331,7 @@ func (p *Patroni) AwaitStandby(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		for _, n := range p.Nodes {
-			err = errors.Join(err, errors.New(n.lastWords()))
-		}
+		err = errors.Join(err, p.lastWords())
 	}
 	return err
 }
@@ -354,6 +352,15 @@ func (p *Patroni) copyStandbys(ctx context.Context) {
 			fmt.Fprintf(os.Stderr, "%s does not follow, and is to be copied anew (error: %v): %s\n", n.Name, err, said)
 		}
 	}
+}
+
+// lastWords are those of all nodes, for an error.
+func (p *Patroni) lastWords() error {
+	var all []error
+	for _, n := range p.Nodes {
+		all = append(all, errors.New(n.lastWords()))
+	}
+	return errors.Join(all...)
 }
 
 // lastWords are the end of the node's log, and what is left on its disk where that is of a limited size.
@@ -412,12 +419,14 @@ func (p *Patroni) Stop() error {
 		n.HealNetwork()
 		if n.Program != nil {
 			if err := n.Stop(); err != nil {
-				errs = append(errs, err)
-				for _, n := range p.Nodes {
-					errs = append(errs, errors.New(n.lastWords()))
-				}
+				errs = append(errs, err, n.KillPostgres()) // which Patroni leaves running
 			}
 		}
+	}
+	if errors.Join(errs...) != nil {
+		errs = append(errs, p.lastWords())
+	}
+	for _, n := range p.Nodes {
 		for _, r := range []*Relay{n.server, n.health, n.etcd} {
 			errs = append(errs, r.Close())
 		}

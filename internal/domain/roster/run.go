@@ -96,7 +96,7 @@ const maxUnfinished = 8
 // one organization are carried out one after the other. Unavailable when too many are waiting.
 func Submit(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, run id.RosterRun, d Draft, now time.Time) error {
 	return db.InTx(ctx, func(tx *pg.Tx) (err error) {
-		if err := lockOrganization(ctx, tx, org); err != nil { // before the source, which its holders refer to
+		if err := lockOrganization(ctx, tx, org); err != nil { // before the source, to which whoever has this lock refers
 			return err
 		}
 		draft := d // the source that it gets may be rolled back
@@ -120,7 +120,7 @@ func entryOf(by audit.Actor, org id.Organization, action string, run id.RosterRu
 	return audit.Entry{Organization: org, Actor: by, Action: action, Target: strconv.FormatInt(int64(run), 10), At: now}
 }
 
-// queue needs the organization's lock.
+// queue has a run wait for its turn. The caller has locked the organization.
 func queue(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, d Draft, now time.Time) error {
 	waiting, err := countUnfinished(ctx, tx, org)
 	if err != nil {

@@ -101,8 +101,8 @@ func TestTheEndOfAnUndoingLocksTheOrganizationFirst(t *testing.T) {
 	}
 }
 
-// The first files from a source may come together: whoever finds that another one has made it holds no row of it while waiting
-// for those that refer to it.
+// The first files from a source may come together. One that waits for the organization's lock has not locked the source yet:
+// whoever has that lock refers to it.
 func TestASubmissionLocksTheOrganizationBeforeItsSource(t *testing.T) {
 	t.Parallel()
 	h := open(t)

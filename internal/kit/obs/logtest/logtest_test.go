@@ -11,13 +11,14 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/obs/logtest"
 )
 
-// judge keeps what Check says instead of failing.
+// judge keeps what Check and Errors say instead of failing.
 type judge struct {
 	testing.TB
 	said []string
 }
 
-func (*judge) Helper() {}
+func (*judge) Helper()           {}
+func (j *judge) Log(args ...any) { j.said = append(j.said, fmt.Sprint(args...)) }
 func (j *judge) Errorf(format string, args ...any) {
 	j.said = append(j.said, fmt.Sprintf(format, args...))
 }
@@ -44,6 +45,13 @@ func TestASecretInALogIsFound(t *testing.T) {
 	if len(j.said) > 0 {
 		t.Errorf("nothing secret is found: %q", j.said)
 	}
+}
+
+func TestErrorsAreShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	j := &judge{TB: t}
+	logtest.Errors(j, `{"level":"INFO","msg":"fine"}`+"\n"+`{"level":"ERROR","msg":"broken","with":"plum-orbit-lantern"}`+"\n", "plum-orbit-lantern")
+	check.Slices(t, "what is shown", j.said, []string{`{"level":"ERROR","msg":"broken","with":"<SECRET>"}`}, "")
 }
 
 func TestSecretsAreRememberedAsTheyPass(t *testing.T) {

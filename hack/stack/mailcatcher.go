@@ -20,12 +20,12 @@ import (
 type MailCatcher struct {
 	Journal[Mail]
 
-	options MailOptions
-	server  *smtp.Server
-	addr    string
-	count   atomic.Int64
-	decide  atomic.Pointer[Decide]
-	stopped chan struct{}
+	options  MailOptions
+	server   *smtp.Server
+	listener net.Listener
+	count    atomic.Int64
+	decide   atomic.Pointer[Decide]
+	stopped  chan struct{}
 }
 
 // MailOptions say where a catcher listens and what it keeps.
@@ -65,11 +65,10 @@ func StartMailCatcher(ctx context.Context, o MailOptions) (*MailCatcher, error) 
 	}
 	c := &MailCatcher{options: o, stopped: make(chan struct{})}
 	c.SetDecide(o.Decide)
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Addr)
-	if err != nil {
+	var err error
+	if c.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.Addr); err != nil {
 		return nil, fmt.Errorf("mail catcher: %w", err)
 	}
-	c.addr = listener.Addr().String()
 	c.server = smtp.NewServer(smtp.BackendFunc(func(conn *smtp.Conn) (smtp.Session, error) {
 		return &mailSession{catcher: c, conn: conn}, nil
 	}))
@@ -79,7 +78,7 @@ func StartMailCatcher(ctx context.Context, o MailOptions) (*MailCatcher, error) 
 	c.server.ErrorLog = log.New(io.Discard, "", 0) // dropped connections are what some tests are about
 	go func() {
 		defer close(c.stopped)
-		if err := c.server.Serve(listener); err != nil && !errors.Is(err, smtp.ErrServerClosed) {
+		if err := c.server.Serve(c.listener); err != nil && !errors.Is(err, smtp.ErrServerClosed) {
 			fmt.Fprintln(os.Stderr, "mail catcher:", err)
 		}
 	}()
@@ -87,7 +86,7 @@ func StartMailCatcher(ctx context.Context, o MailOptions) (*MailCatcher, error) 
 }
 
 // URL is the catcher's address as SMTP_URL wants it: plain, without sign-in.
-func (c *MailCatcher) URL() string { return "smtp://" + c.addr + "?tls=none" }
+func (c *MailCatcher) URL() string { return "smtp://" + c.listener.Addr().String() + "?tls=none" }
 
 // SetDecide changes what becomes of messages from now on; nil takes them all.
 func (c *MailCatcher) SetDecide(f Decide) {
@@ -100,6 +99,7 @@ func (c *MailCatcher) SetDecide(f Decide) {
 // Stop ends the catcher with every connection and waits for it.
 func (c *MailCatcher) Stop() error {
 	err := c.server.Close()
+	_ = c.listener.Close() // the server knows it only once it serves
 	<-c.stopped
 	return err
 }

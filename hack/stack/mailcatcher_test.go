@@ -79,3 +79,13 @@ func TestMailCatcher(t *testing.T) {
 		check.Equal(t, "to", strings.Join(m.To, ","), "b@demo-school.org", "envelope = %v", m)
 	}
 }
+
+// A test that fails right after the start stops it before it has begun to serve.
+func TestACatcherStopsBeforeItServes(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		catcher, err := stack.StartMailCatcher(t.Context(), stack.MailOptions{Addr: "127.0.0.1:0"})
+		check.NoError(check.Now(t), err, "")
+		check.NoError(t, catcher.Stop(), "")
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -221,8 +223,31 @@ func TestFreePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if stack.PortFree(t.Context(), port) {
+	if stack.PortFree(port) {
 		t.Error("a port with a listener counts as free")
+	}
+}
+
+// A process that is being started has all sockets of this one until its program runs.
+func TestAFreePortIsFreeWhileProgramsStart(t *testing.T) {
+	t.Parallel()
+	var over atomic.Bool
+	var starters sync.WaitGroup
+	defer starters.Wait()
+	defer over.Store(true)
+	for range 4 {
+		starters.Go(func() {
+			for !over.Load() {
+				if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 400 {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", freePort(t)))
+		check.NoError(check.Now(t), err, "")
+		check.NoError(t, l.Close(), "")
 	}
 }
 

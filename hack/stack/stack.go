@@ -20,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -197,7 +199,7 @@ var reserved struct {
 // ReservePort takes a port for this process, as FreePort does, unless something listens on it or
 // another process, or a call before, has it.
 func ReservePort(ctx context.Context, port int) bool {
-	if !PortFree(ctx, port) {
+	if !PortFree(port) {
 		return false
 	}
 	socket, err := new(net.ListenConfig).ListenPacket(ctx, "udp", hostPort(port))
@@ -238,13 +240,18 @@ func UsualPorts(ctx context.Context, usual ...int) ([]int, error) {
 	return ports, nil
 }
 
-// PortFree reports whether a server could listen on that port of 127.0.0.1 now.
-func PortFree(ctx context.Context, port int) bool {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", hostPort(port))
+// PortFree reports whether a server could listen on that port of 127.0.0.1 now. It does not itself listen: a program that is
+// being started just then has this process's sockets until it runs, and would hold the port.
+func PortFree(port int) bool {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
-	return l.Close() == nil
+	defer func() { _ = unix.Close(socket) }()
+	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return false
+	}
+	return unix.Bind(socket, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}) == nil
 }
 
 func hostPort(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -127,7 +127,7 @@ func (st *state) choosePort(ctx context.Context, name string, taken map[int]stri
 		if err != nil || port < 1 || port > 65535 {
 			return 0, fmt.Errorf("%s=%s is no port", variable, text)
 		}
-		if taken[port] != "" || !stack.PortFree(ctx, port) {
+		if taken[port] != "" || !stack.PortFree(port) {
 			return 0, fmt.Errorf("%s: port %d is in use", variable, port)
 		}
 		return port, nil

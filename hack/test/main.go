@@ -1,6 +1,6 @@
 // Command test runs the tests on real servers: it starts a throw-away PostgreSQL and Redis, builds
 // the programs, runs `go test` with the given arguments and ends with its status. Everything that
-// go test prints comes out unchanged. Packages are named from the repository's root, whichever of
+// go test prints comes out unchanged, and what has failed is said once more at the end. Packages are named from the repository's root, whichever of
 // the two modules they are in; without packages, all are tested.
 //
 // With -check random tests take fewer steps (-short), and go test answers from its cache for packages
@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
@@ -84,8 +85,10 @@ func run(ctx context.Context, check bool, args []string) (code int, err error) {
 		defer report(notTested)
 		env = append(append(env, more...), nottested.File+"="+notTested)
 	}
+	var s summary
+	defer s.write(os.Stderr)
 	for _, p := range parts {
-		failed, err := goTest(ctx, filepath.Join(root, p.module), p.args, env)
+		failed, err := s.goTest(ctx, filepath.Join(root, p.module), p.args, env)
 		if err != nil {
 			return 0, err
 		}
@@ -185,30 +188,42 @@ func report(file string) {
 	}
 }
 
-func goTest(ctx context.Context, dir string, args, env []string) (int, error) {
+// goTest gives the exit status of go test, whose output is read on its way.
+func (s *summary) goTest(ctx context.Context, dir string, args, env []string) (int, error) {
 	goTool, err := exec.LookPath("go")
+	if err != nil {
+		return 0, err
+	}
+	printed, prints, err := os.Pipe()
 	if err != nil {
 		return 0, err
 	}
 	p := stack.NewProgram(stack.Command{
 		Name: "go test", Path: goTool, Dir: dir, Env: env,
 		Args:   slices.Concat([]string{"test", "-timeout=30m"}, args),
-		Stdout: os.Stdout, Stderr: os.Stderr,
+		Stdout: prints, Stderr: os.Stderr,
 		StopSignal: syscall.SIGINT, // go test hands it on to the tests
 	})
-	if err := p.Start(); err != nil {
-		return 0, err
+	if err := errors.Join(p.Start(), prints.Close()); err != nil {
+		return 0, errors.Join(err, printed.Close())
 	}
+	copied := make(chan error, 1)
+	go func() { copied <- errors.Join(s.copyFrom(os.Stdout, printed), printed.Close()) }()
 	select {
 	case <-p.Exited():
 	case <-ctx.Done():
-		return 0, errors.Join(errors.New("interrupted"), p.Stop())
+		err = errors.Join(errors.New("interrupted"), p.Stop())
 	}
-	var failed *exec.ExitError
-	if err := p.Err(); errors.As(err, &failed) {
-		return failed.ExitCode(), nil
-	} else if err != nil {
+	_ = printed.SetReadDeadline(time.Now().Add(drainsWithin)) // an error: it is closed
+	if err = errors.Join(err, <-copied); err != nil {
 		return 0, err
 	}
-	return 0, nil
+	var failed *exec.ExitError
+	if errors.As(p.Err(), &failed) {
+		return failed.ExitCode(), nil
+	}
+	return 0, p.Err()
 }
+
+// drainsWithin is how long what go test printed may take to be read after its end. What a test left running may hold the pipe.
+const drainsWithin = 5 * time.Second

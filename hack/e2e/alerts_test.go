@@ -121,7 +121,7 @@ func (a *alarm) crowd() {
 				return
 			}
 			req.Header.Set("X-API-Key", a.key)
-			if res, err := http.DefaultClient.Do(req); err == nil {
+			if res, err := web.Do(req); err == nil {
 				_, _ = io.Copy(io.Discard, res.Body) // some are refused, which this is about
 				_ = res.Body.Close()
 			}

@@ -206,7 +206,7 @@ func (h *house) succeeds(method, url, header, value, body string) bool {
 	}
 	req.Header.Set(header, value)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web.Do(req)
 	if err != nil {
 		return false
 	}

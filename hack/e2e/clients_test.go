@@ -28,11 +28,11 @@ func TestTheTypeScriptExamplesAreTrue(t *testing.T) {
 	sample := readGuide(t, "../../docs/quickstart.md").programs["typescript"]
 	sample = strings.Replace(sample, "@registrar-dev/client", "../src/index.js", 1)
 	must(t, os.WriteFile(filepath.Join(dir, "examples", "quickstart.ts"), []byte(sample), 0o600))
-	printedBy(t, exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "tsc"), "-p", dir))
+	printedBy(t, command(t, filepath.Join(modules, ".bin", "tsc"), "-p", dir))
 	examples := filepath.Join(dir, "dist", "examples")
 	h := newHouse(t)
 	h.runExamples([]string{node, filepath.Join(examples, "onboard.js")}, []string{node, filepath.Join(examples, "receive.js")})
-	quickstart := exec.CommandContext(t.Context(), node, filepath.Join(examples, "quickstart.js"))
+	quickstart := command(t, node, filepath.Join(examples, "quickstart.js"))
 	quickstart.Env = append(os.Environ(), "BASE_URL="+h.settings.PublicURL()+"/api/v1/", "API_KEY="+h.key)
 	check.Equal(t, "what the program of the quick start prints", printedBy(t, quickstart), "success\n", "")
 }
@@ -41,7 +41,7 @@ func TestTheTypeScriptExamplesAreTrue(t *testing.T) {
 func TestTheGoExamplesAreTrue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./api-server/client/examples/...")
+	build := command(t, "go", "build", "-o", dir, "./api-server/client/examples/...")
 	build.Dir = "../.."
 	printedBy(t, build)
 	newHouse(t).runExamples([]string{filepath.Join(dir, "onboard")}, []string{filepath.Join(dir, "receive")})

@@ -251,7 +251,7 @@ func (d *adminBrowser) importRoster(rows string, want int) {
 	for name, value := range map[string]string{"X-API-Key": d.key, "Content-Type": "text/csv", "X-Roster-Mode": "authoritative_snapshot"} {
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web.Do(req)
 	must(d.t, err)
 	_ = resp.Body.Close()
 	if resp.StatusCode != want {

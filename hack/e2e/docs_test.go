@@ -42,7 +42,7 @@ func checkout(t *testing.T) string {
 	root, err := stack.Root()
 	must(t, err)
 	dir := t.TempDir()
-	list := exec.CommandContext(t.Context(), "sh", "-c",
+	list := command(t, "sh", "-c",
 		`git ls-files -z --cached --others --exclude-standard | xargs -0 -I{} sh -c 'test ! -e "$1" || printf "%s\0" "$1"' _ {} | tar --null -T - -cf - | tar -C "$0" -xf -`, dir)
 	list.Dir = root
 	if out, err := list.CombinedOutput(); err != nil {

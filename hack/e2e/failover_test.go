@@ -73,7 +73,7 @@ func (h *house) ask(method, path, body string) answer {
 	req.Header.Set("X-API-Key", h.key)
 	req.Header.Set("Content-Type", "application/json")
 	began := time.Now()
-	res, err := http.DefaultClient.Do(req)
+	res, err := web.Do(req)
 	if err != nil {
 		h.t.Error(err)
 		return answer{}
@@ -235,7 +235,7 @@ func (h *house) walkBy(limit int, path, cursor string) (f followed) {
 		req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.settings.PublicURL()+fmt.Sprintf("%s?limit=%d&cursor=%s", path, limit, f.cursor), nil)
 		must(h.t, err)
 		req.Header.Set("X-API-Key", h.key)
-		res, err := http.DefaultClient.Do(req)
+		res, err := web.Do(req)
 		must(h.t, err)
 		var page struct {
 			Code       string

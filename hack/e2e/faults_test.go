@@ -46,13 +46,11 @@ func TestAnEmptiedRedisLosesNothing(t *testing.T) {
 // awaitQueued waits until a delivery task is in Redis.
 func awaitQueued(t *testing.T, rdb *redis.Client) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	until(t, "a delivery task is queued", func() bool {
 		n, err := rdb.LLen(t.Context(), "asynq:{webhook}:pending").Result()
 		must(t, err)
-		if n > 0 {
-			return
-		}
-	}
+		return n > 0
+	})
 }
 
 // held makes the receiver keep its answer back: arrived is closed at the first request,
@@ -77,7 +75,11 @@ func TestASenderKilledBetweenPostAndRecordDeliversAgain(t *testing.T) {
 	defer release()
 	h.receiver.SetRespond(respond)
 	h.provision("asha@north-institute.org", http.StatusCreated)
-	<-arrived
+	select {
+	case <-arrived:
+	case <-time.After(limit):
+		t.Fatalf("no request within %s", limit)
+	}
 	must(t, h.sender.Kill()) // posted, and not recorded
 	release()
 	before := h.receiver.All()

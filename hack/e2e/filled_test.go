@@ -16,7 +16,6 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -349,7 +348,7 @@ func (h *house) storeDump(k kept) {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	dump := exec.CommandContext(h.t.Context(), filepath.Join(tools.PostgresBin, "pg_dump"), "--inserts", "--no-owner", "--no-privileges", h.settings.DatabaseURL)
+	dump := command(h.t, filepath.Join(tools.PostgresBin, "pg_dump"), "--inserts", "--no-owner", "--no-privileges", h.settings.DatabaseURL)
 	dump.Stderr = os.Stderr
 	text, err := dump.Output()
 	must(h.t, err)

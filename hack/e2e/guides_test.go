@@ -115,7 +115,7 @@ func (g guide) runPrograms(t *testing.T, env ...string) {
 			}
 			file := filepath.Join(t.TempDir(), how.file)
 			must(t, os.WriteFile(file, []byte(program), 0o600))
-			cmd := exec.CommandContext(t.Context(), how.command[0], append(how.command[1:], file)...)
+			cmd := command(t, how.command[0], append(how.command[1:], file)...)
 			cmd.Dir, cmd.Env = root, append(os.Environ(), env...)
 			out, err := cmd.CombinedOutput()
 			check.NoError(t, err, "%v\n%s", err, out)

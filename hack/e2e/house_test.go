@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,6 +48,23 @@ const (
 
 // limit is how long anything that is waited for may take. It is no measure of speed.
 const limit = 90 * time.Second
+
+// longLimit is limit where much is waited for at once: a school's year, a build, a browser's audit. Whatever a test
+// asks of somebody has one of the two, so that a test that waits in vain says for what.
+const longLimit = 10 * time.Minute
+
+// web asks for everything that needs no client of its own.
+var web = &http.Client{Timeout: longLimit}
+
+// command is another program's.
+func command(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longLimit)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = 5 * time.Second // what it has started may hold its output
+	return cmd
+}
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
@@ -199,7 +217,7 @@ func (h *house) send(method, address, body string, headers ...string) (int, []by
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web.Do(req)
 	must(h.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)

@@ -42,7 +42,7 @@ func (h *house) try(body string) bool {
 		return false
 	}
 	req.Header.Set("X-API-Key", h.key)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web.Do(req)
 	if err != nil {
 		return false
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,7 +102,7 @@ func judge(t *testing.T, modules string, request any) (pages []judgedPage) {
 	must(t, os.WriteFile(program, text, 0o600))
 	input, err := json.Marshal(request)
 	must(t, err)
-	cmd := exec.CommandContext(t.Context(), "node", program)
+	cmd := command(t, "node", program)
 	cmd.Stdin = bytes.NewReader(input)
 	var said bytes.Buffer
 	cmd.Stderr = &said

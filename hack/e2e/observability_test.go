@@ -47,7 +47,7 @@ func startPrometheus(t *testing.T, h *house, rules []string, history string, oth
 	if history != "" {
 		past := filepath.Join(dir, "history")
 		must(t, os.WriteFile(past, []byte(history), 0o600))
-		if out, err := exec.CommandContext(t.Context(), "promtool", "tsdb", "create-blocks-from", "openmetrics", past, filepath.Join(dir, "data")).CombinedOutput(); err != nil {
+		if out, err := command(t, "promtool", "tsdb", "create-blocks-from", "openmetrics", past, filepath.Join(dir, "data")).CombinedOutput(); err != nil {
 			t.Fatalf("promtool: %v\n%s", err, out)
 		}
 	}
@@ -62,7 +62,7 @@ func startPrometheus(t *testing.T, h *house, rules []string, history string, oth
 
 // ask gives how many series a query has now; -1 while Prometheus cannot be asked.
 func (p *prometheus) ask(query string) (series int, complaint string) {
-	res, err := http.Get(p.base + "/api/v1/query?query=" + url.QueryEscape(query))
+	res, err := web.Get(p.base + "/api/v1/query?query=" + url.QueryEscape(query))
 	if err != nil {
 		return -1, err.Error()
 	}

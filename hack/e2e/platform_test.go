@@ -9,7 +9,6 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -42,7 +41,7 @@ func (h *house) lmsOfOthers(clientID string) *platform {
 	must(t, os.WriteFile(filepath.Join(dir, "platform.mjs"), program, 0o600))
 	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	public := h.settings.PublicURL()
-	cmd := exec.CommandContext(t.Context(), "node", "platform.mjs", fmt.Sprint(number), clientID, public+"/lti/v1p3/launch/demo/", public+"/lti/v1p3/jwks")
+	cmd := command(t, "node", "platform.mjs", fmt.Sprint(number), clientID, public+"/lti/v1p3/launch/demo/", public+"/lti/v1p3/jwks")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
 	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,10 +37,10 @@ func TestACollectionOfPostmanCanBeSent(t *testing.T) {
 		{"parametersResolution=Example,enableOptionalParameters=false", 19, true},
 	} {
 		collection := filepath.Join(h.dir, "collection.json")
-		printedBy(t, exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "openapi2postmanv2"), "-s", partner, "-o", collection, "-O", c.options))
+		printedBy(t, command(t, filepath.Join(modules, ".bin", "openapi2postmanv2"), "-s", partner, "-o", collection, "-O", c.options))
 		choose(t, collection, people)
 		report := filepath.Join(h.dir, "report.json")
-		printedBy(t, exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "newman"), "run", collection, "--env-var", "baseUrl="+h.settings.PublicURL(),
+		printedBy(t, command(t, filepath.Join(modules, ".bin", "newman"), "run", collection, "--env-var", "baseUrl="+h.settings.PublicURL(),
 			"--env-var", "apiKey="+h.key, "--reporters", "json", "--reporter-json-export", report))
 		sent := executions(t, report)
 		succeeded := 0

@@ -68,7 +68,7 @@ func programsOf(t *testing.T, revision string) (bin string) {
 	root, err := stack.Root()
 	must(t, err)
 	git := func(args ...string) *exec.Cmd {
-		return exec.CommandContext(t.Context(), "git", append([]string{"-C", root}, args...)...)
+		return command(t, "git", append([]string{"-C", root}, args...)...)
 	}
 	if out, err := git("rev-parse", "--verify", revision+"^{commit}").CombinedOutput(); err != nil {
 		nottested.Skip(t, "versions replacing each other: this clone has no commit %s: %s", revision, bytes.TrimSpace(out))
@@ -76,13 +76,13 @@ func programsOf(t *testing.T, revision string) (bin string) {
 	dir := t.TempDir()
 	source, err := git("archive", revision).Output()
 	must(t, err)
-	unpack := exec.CommandContext(t.Context(), "tar", "-x", "-C", dir)
+	unpack := command(t, "tar", "-x", "-C", dir)
 	unpack.Stdin = bytes.NewReader(source)
 	out, err := unpack.CombinedOutput()
 	check.NoError(check.Now(t), err, "%s", out)
 	bin = filepath.Join(dir, "bin")
 	must(t, os.Mkdir(bin, 0o755))
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./api-server", "./worker", "./webhook-sender")
+	build := command(t, "go", "build", "-o", bin, "./api-server", "./worker", "./webhook-sender")
 	build.Dir = dir
 	out, err = build.CombinedOutput()
 	check.NoError(check.Now(t), err, "building %s: %s", revision, out)
@@ -213,7 +213,7 @@ func (r *rollout) once(method, address, body, key string, headers []string) (int
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web.Do(req)
 	if err != nil {
 		return 0, "", nil, err
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,7 +46,7 @@ func TestThePageOnRostersIsTrue(t *testing.T) {
 // runPage runs the commands of a page in one shell, and looks for the texts, in their order, in what they print.
 func (h *house) runPage(t *testing.T, page string, prints []string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", withoutZip+commands(t, page))
+	cmd := command(t, "sh", "-e", "-c", withoutZip+commands(t, page))
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "ORGANIZATION=demo", "API_KEY="+h.key, "PLATFORM_KEY="+h.settings.PlatformKey,
 		"BASE_URL="+h.settings.PublicURL()+"/api/v1/", fmt.Sprintf("PLATFORM_URL=http://127.0.0.1:%d/platform/v1/", h.settings.Ports.Platform))

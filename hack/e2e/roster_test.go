@@ -54,7 +54,7 @@ func (h *house) importRoster(from io.Reader) (string, error) {
 	}
 	req.Header.Set("X-API-Key", h.key)
 	req.Header.Set("Content-Type", "application/zip")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web.Do(req)
 	if err != nil {
 		return "", err
 	}

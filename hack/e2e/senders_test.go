@@ -38,7 +38,7 @@ func TestSlowSendersAreInNobodysWay(t *testing.T) {
 func (h *house) wantServed(t *testing.T) {
 	t.Helper()
 	fresh := &http.Transport{DisableKeepAlives: true}
-	for n, client := range []*http.Client{http.DefaultClient, {Transport: fresh}} {
+	for n, client := range []*http.Client{web, {Transport: fresh}} {
 		for i := range 20 {
 			for _, c := range []struct {
 				method, path, contentType, body string
@@ -60,7 +60,7 @@ func (h *house) wantServed(t *testing.T) {
 		}
 	}
 	csv := "person_source_id,first_name,last_name,email,role\n1,Asha,Rao,asha-1@north-institute.org,student\n"
-	got, text := h.as(t, http.DefaultClient, "POST", "/api/v1/roster/import/", "text/csv", csv)
+	got, text := h.as(t, web, "POST", "/api/v1/roster/import/", "text/csv", csv)
 	check.OneOf(t, "status of an import", got, []int{200, 400}, "%.300s", text)
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -90,7 +89,7 @@ try {
 `), 0o600))
 	request, err := json.Marshal(r)
 	must(t, err)
-	cmd := exec.CommandContext(t.Context(), "node", program)
+	cmd := command(t, "node", program)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	cmd.Stdin = strings.NewReader(string(request))
 	out, err := cmd.CombinedOutput()

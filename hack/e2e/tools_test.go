@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/registrar-dev/registrar/hack/stack"
@@ -22,7 +21,7 @@ func nodeTools(t *testing.T) string {
 // partnerDocument is the partner API's document, as generators get it.
 func partnerDocument(t *testing.T) string {
 	t.Helper()
-	show := exec.CommandContext(t.Context(), "go", "run", "./api-server/internal/openapi/document")
+	show := command(t, "go", "run", "./api-server/internal/openapi/document")
 	show.Dir, show.Stderr = "../..", os.Stderr
 	text, err := show.Output()
 	must(t, err)

@@ -76,7 +76,7 @@ func TestOneTraceGoesFromTheCallThroughEveryProgramToTheReceiver(t *testing.T) {
 	must(t, err)
 	req.Header.Set("X-API-Key", h.key)
 	req.Header.Set("traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web.Do(req)
 	must(t, err)
 	must(t, resp.Body.Close())
 	for _, r := range h.awaitEvents("asha@north-institute.org", 2) {

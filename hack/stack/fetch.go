@@ -9,10 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 )
 
 // axeVersion is of the npm package axe-core, which finds what keeps people from using a page.
 const axeVersion = "4.14.1"
+
+// fetchedWithin is how long something may take to come from npm.
+const fetchedWithin = 10 * time.Minute
 
 // EnsureAxe finds axe-core's script in the user's cache, or puts it there from npm.
 func EnsureAxe(ctx context.Context, out io.Writer) (string, error) {
@@ -85,7 +89,11 @@ func cached(ctx context.Context, out io.Writer, name string, command func(dir st
 	}
 	defer os.RemoveAll(scratch)
 	fmt.Fprintln(out, "Fetching", name, "from npm into", dir)
-	cmd := exec.CommandContext(ctx, "npm", append(command(scratch), "--no-audit", "--no-fund", "--ignore-scripts")...)
+	ctx, cancel := context.WithTimeout(ctx, fetchedWithin)
+	defer cancel()
+	// A request that is not answered is made again; npm's own patience of five minutes for each would be used up by two.
+	cmd := exec.CommandContext(ctx, "npm", append(command(scratch), "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-timeout=60000")...)
+	cmd.WaitDelay = 5 * time.Second // what it has started may hold its output
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("npm: %w\n%s", err, lastLines(string(text), 10))
 	}

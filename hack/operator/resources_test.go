@@ -94,7 +94,9 @@ func await[T client.Object](t *testing.T, w *world, o T, what string, wanted fun
 			return
 		}
 	}
-	t.Fatalf("%s/%s: not %s within %s:\n%+v", o.GetNamespace(), o.GetName(), what, limit, o)
+	now, _ := o.DeepCopyObject().(T)
+	check.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(o), now), "")
+	t.Fatalf("%s/%s: not %s within %s: the watch showed\n%+v\nand it is\n%+v", o.GetNamespace(), o.GetName(), what, limit, o, now)
 }
 
 // watchUntil ends when the watch does, too: the API server may have been restarted.

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -308,13 +309,22 @@ func changes[T resource](l *listener, k *kind[T], requests func(context.Context,
 	})
 }
 
-// source gives the changes, by the requests that they make.
+// source gives the changes, by the requests that they make. A look at everything comes after what somebody has changed:
+// of many resources it takes a while.
 func (l *listener) source(requests func(context.Context, change) []ctrl.Request) source.Source {
 	changes := make(chan event.TypedGenericEvent[change])
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.changes = append(l.changes, changes)
-	return source.TypedChannel(changes, handler.TypedEnqueueRequestsFromMapFunc(requests))
+	return source.TypedChannel(changes, handler.TypedFuncs[change, ctrl.Request]{
+		GenericFunc: func(ctx context.Context, e event.TypedGenericEvent[change], q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			var o priorityqueue.AddOpts
+			if e.Object.everything {
+				o.Priority = new(handler.LowPriority)
+			}
+			q.(priorityqueue.PriorityQueue[ctrl.Request]).AddWithOpts(o, requests(ctx, e.Object)...)
+		},
+	})
 }
 
 // Start implements manager.Runnable.

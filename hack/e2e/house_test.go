@@ -49,14 +49,14 @@ const (
 // limit is how long anything that is waited for may take. It is no measure of speed.
 const limit = 90 * time.Second
 
-// longLimit is limit where much is waited for at once: a school's year, a build, a browser's audit. Whatever a test
-// asks of somebody has one of the two, so that a test that waits in vain says for what.
+// longLimit is limit where much is waited for at once: a school's year, a build, a browser's audit. Each call and each
+// program of others has one of the two, so that a test that waits in vain says for what.
 const longLimit = 10 * time.Minute
 
 // web asks for everything that needs no client of its own.
 var web = &http.Client{Timeout: longLimit}
 
-// command is another program's.
+// command runs a program of others, for longLimit at most.
 func command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), longLimit)

@@ -38,7 +38,7 @@ func TestSlowSendersAreInNobodysWay(t *testing.T) {
 func (h *house) wantServed(t *testing.T) {
 	t.Helper()
 	fresh := &http.Transport{DisableKeepAlives: true}
-	for n, client := range []*http.Client{web, {Transport: fresh}} {
+	for n, client := range []*http.Client{web, {Transport: fresh, Timeout: longLimit}} {
 		for i := range 20 {
 			for _, c := range []struct {
 				method, path, contentType, body string

@@ -91,7 +91,7 @@ func cached(ctx context.Context, out io.Writer, name string, command func(dir st
 	fmt.Fprintln(out, "Fetching", name, "from npm into", dir)
 	ctx, cancel := context.WithTimeout(ctx, fetchedWithin)
 	defer cancel()
-	// A request that is not answered is made again; npm's own patience of five minutes for each would be used up by two.
+	// A request is made again when it is not answered within a minute. Two with npm's own five would take all the time.
 	cmd := exec.CommandContext(ctx, "npm", append(command(scratch), "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-timeout=60000")...)
 	cmd.WaitDelay = 5 * time.Second // what it has started may hold its output
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -207,14 +207,17 @@ func (s *summary) goTest(ctx context.Context, dir string, args, env []string) (i
 	if err := errors.Join(p.Start(), prints.Close()); err != nil {
 		return 0, errors.Join(err, printed.Close())
 	}
+	const quiet = 5 * time.Second
 	copied := make(chan error, 1)
-	go func() { copied <- errors.Join(s.copyFrom(os.Stdout, printed), printed.Close()) }()
+	go func() {
+		copied <- errors.Join(s.copyFrom(os.Stdout, output{printed, p.Exited(), quiet}), printed.Close())
+	}()
 	select {
 	case <-p.Exited():
 	case <-ctx.Done():
 		err = errors.Join(errors.New("interrupted"), p.Stop())
 	}
-	_ = printed.SetReadDeadline(time.Now().Add(drainsWithin)) // an error: it is closed
+	_ = printed.SetReadDeadline(time.Now().Add(quiet)) // for a read under way; an error: it is closed
 	if err = errors.Join(err, <-copied); err != nil {
 		return 0, err
 	}
@@ -224,6 +227,3 @@ func (s *summary) goTest(ctx context.Context, dir string, args, env []string) (i
 	}
 	return 0, p.Err()
 }
-
-// drainsWithin is how long what go test printed may take to be read after its end. What a test left running may hold the pipe.
-const drainsWithin = 5 * time.Second

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // A summary says at the end what has failed: what go test prints of it may stand thousands of lines above, and of a test
@@ -15,10 +16,9 @@ import (
 type summary struct {
 	failed []string // of all packages
 
-	tests   []string // of the package whose output is read
-	dump    bool     // goroutines are printed
-	running bool     // the lines name the tests that ran when go test lost its patience
-	stack   []string // of the goroutine whose lines are read
+	tests []string // of the package whose output is read
+	dump  bool     // goroutines are printed, and before them the tests that ran when go test lost its patience
+	stack []string // of the goroutine whose lines are read
 }
 
 var (
@@ -28,6 +28,26 @@ var (
 )
 
 const module = "github.com/registrar-dev/registrar/"
+
+// output is what go test prints. It ends with go test: what a test has left running may hold the pipe for longer.
+type output struct {
+	*os.File
+
+	over  <-chan struct{} // closed with go test's end
+	quiet time.Duration   // when nothing comes for so long after it, nothing more is waited for
+}
+
+// Read fails with os.ErrDeadlineExceeded when nothing more comes.
+func (o output) Read(b []byte) (int, error) {
+	select {
+	case <-o.over:
+		if err := o.SetReadDeadline(time.Now().Add(o.quiet)); err != nil { // anew: who takes the output may be slow
+			return 0, err
+		}
+	default:
+	}
+	return o.File.Read(b)
+}
 
 // copyFrom hands on what go test prints, unchanged, and reads it on the way.
 func (s *summary) copyFrom(out io.Writer, from io.Reader) error {
@@ -56,11 +76,11 @@ func (s *summary) read(line string) {
 		for _, test := range s.tests {
 			s.failed = append(s.failed, found[1]+": "+test)
 		}
-		s.tests, s.dump, s.running = nil, false, false
+		s.tests, s.dump = nil, false
 		return
 	}
 	if strings.HasPrefix(line, "ok  \t") { // what looked like a failure was printed by a test that expects it
-		s.stack, s.tests, s.dump, s.running = nil, nil, false, false
+		s.stack, s.tests, s.dump = nil, nil, false
 		return
 	}
 	if found := failedTest.FindStringSubmatch(line); found != nil {
@@ -72,12 +92,9 @@ func (s *summary) read(line string) {
 		s.dump = true
 		s.tests = append(s.tests, line)
 	case !s.dump:
-	case strings.HasPrefix(line, "\trunning tests:"):
-		s.running = true
-	case s.running && strings.HasPrefix(line, "\t\t"):
+	case s.stack == nil && strings.HasPrefix(line, "\t\t"):
 		s.tests = append(s.tests, strings.TrimSpace(line))
 	case strings.HasPrefix(line, "goroutine "):
-		s.running = false
 		s.endStack()
 		s.stack = []string{line}
 	case line == "":

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -79,4 +82,24 @@ FAILED: github.com/registrar-dev/registrar/hack/e2e: TestD (10m1s)
 FAILED: github.com/registrar-dev/registrar/hack/e2e: a test was [syscall, 12 minutes] at hack/stack/fetch.go:80, /home/me/registrar/hack/e2e/platform_test.go:35
 FAILED: github.com/registrar-dev/registrar/worker: [build failed]
 `, "")
+}
+
+// Who takes the output may be slower than go test, and a program that outlives it may hold the pipe.
+func TestOutputIsReadToItsEndAndNoFurther(t *testing.T) {
+	t.Parallel()
+	printed, prints, err := os.Pipe()
+	check.NoError(check.Now(t), err, "")
+	defer printed.Close()
+	defer prints.Close() // the program that holds it
+	over := make(chan struct{})
+	close(over)
+	_, err = prints.WriteString("the last line\n")
+	check.NoError(check.Now(t), err, "")
+	check.NoError(check.Now(t), printed.SetReadDeadline(time.Now()), "it was busy with an earlier line when go test ended")
+	var s summary
+	var out bytes.Buffer
+	check.NoError(t, s.copyFrom(&out, output{printed, over, time.Millisecond}), "")
+	check.Equal(t, "what comes out", out.String(), "the last line\n", "")
+	_, err = printed.Read(make([]byte, 1))
+	check.True(t, "the pipe is open", errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 }

@@ -12,7 +12,6 @@
 package flowtest
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -184,6 +183,3 @@ func (f *Fixture) Paper(code, typ string) (item id.Item) {
 		RETURNING id`, code, typ)
 	return item
 }
-
-// String names the organization in failures.
-func (o Organization) String() string { return fmt.Sprintf("%s (%d)", o.Slug, o.ID) }

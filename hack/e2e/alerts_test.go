@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -205,25 +206,44 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 // findLate has people and the clock be pending something for long.
 func (a *alarm) findLate() {
 	a.t.Helper()
-	a.find(a.sql(`
-		INSERT INTO roster_runs (organization_id, state, requested_by, created_at, updated_at)
-		SELECT o.id, 'held', 'tests', now(), now() - interval '2 days' FROM organizations o
-		WHERE NOT EXISTS (SELECT FROM roster_runs) LIMIT 1`), "RegistrarRosterRunHeld")
+	a.sql(`
+		WITH source AS (
+			INSERT INTO roster_sources (organization_id, name, created_at, updated_at)
+			SELECT id, 'sis', now(), now() FROM organizations ORDER BY id LIMIT 1 RETURNING organization_id, id)
+		INSERT INTO roster_runs (organization_id, source_id, state, requested_by, created_at, updated_at)
+		SELECT organization_id, id, 'held', 'tests', now(), now() - interval '2 days' FROM source`)()
+	a.find(func() {}, "RegistrarRosterRunHeld")
 	status, text := a.call(http.MethodPost, a.settings.PublicURL()+"/api/v1/provision/student/", "X-API-Key", a.key,
 		`{"email": "ana@north-institute.org", "first_name": "Ana", "courses": "ielts", "target_score_plan": {"target_score": 7, "test_plan": true, "timezone": "Asia/Kolkata"}}`)
 	if status != http.StatusCreated {
 		a.t.Fatalf("%d %s", status, text)
 	}
 	a.find(a.sql(`UPDATE plans SET failures = 3, next_run_at = now() + interval '1 hour'`), "RegistrarPlansFailing")
-	// A sender takes what is due within a second, and the LMS is not there: it is put back.
-	a.find(a.sql(`
-		WITH r AS (
-			INSERT INTO lms_registrations (organization_id, name, issuer, client_id, authorize_url, token_url, keys_url, deployments, created_at, updated_at)
-			VALUES (1, 'LMS', 'https://lms.school', 'tool', 'https://127.0.0.1:1/', 'https://127.0.0.1:1/', 'https://127.0.0.1:1/', '{1}', now(), now())
-			ON CONFLICT (organization_id, issuer, client_id) DO UPDATE SET updated_at = now() RETURNING id)
-		INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, score_e4, max_score_e4, scored_at, version, due_at, updated_at)
-		SELECT 1, r.id, 'l', (SELECT min(user_id) FROM members WHERE organization_id = 1 AND role = 'member'), 'https://127.0.0.1:1/', 1, 10000, 10000, now(), 1, now() - interval '1 hour', now() FROM r
-		ON CONFLICT (organization_id, registration_id, line, user_id) DO UPDATE SET due_at = excluded.due_at, in_hand = false, tries = 0`), "RegistrarMarksLate")
+	a.findMarksLate()
 	// The pass decides what is due every ten seconds: it is put back as often as needed to be seen.
 	a.find(a.sql(`UPDATE plans SET next_run_at = now() - interval '1 hour'`), "RegistrarPlansLate")
+}
+
+// findMarksLate has a student's marks wait for an LMS that takes connections and says nothing: of its marks a sender has only a
+// few in hand, each until the call's time is over, and the others stay due for longer than anything here may take.
+func (a *alarm) findMarksLate() {
+	a.t.Helper()
+	silent, err := (&net.ListenConfig{}).Listen(a.t.Context(), "tcp", "127.0.0.1:0")
+	must(a.t, err)
+	defer func() { must(a.t, silent.Close()) }() // which ends the calls
+	a.sql(fmt.Sprintf(`
+		WITH student AS (
+			SELECT organization_id, user_id FROM members WHERE role = 'member' ORDER BY user_id LIMIT 1
+		), r AS (
+			INSERT INTO lms_registrations (organization_id, name, issuer, client_id, authorize_url, token_url, keys_url, deployments, created_at, updated_at)
+			SELECT organization_id, 'LMS', 'https://lms.school', 'tool', a, a, a, '{1}', now(), now()
+			FROM student, (VALUES ('https://%s/')) AS v (a) RETURNING organization_id, id
+		), known AS (
+			INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at)
+			SELECT r.organization_id, r.id, 'ana', user_id, now() FROM r, student
+		)
+		INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, score_e4, max_score_e4, scored_at, version, due_at, updated_at)
+		SELECT r.organization_id, r.id, convert_to(n::text, 'UTF8'), user_id, 'https://lms.school/' || n, 1, 10000, 10000, now(), 1, now() - interval '1 hour', now()
+		FROM r, student, generate_series(1, 100) AS n`, silent.Addr()))()
+	a.find(func() {}, "RegistrarMarksLate")
 }

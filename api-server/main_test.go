@@ -285,7 +285,7 @@ func TestProbe(t *testing.T) {
 	if err := run(t.Context(), []string{"probe", server.URL + "/well"}, environment(nil), &out); check.NoError(check.Now(t), err, "%v\n%s", err, out.String()) {
 		check.True(check.Now(t), "strings.Contains(out.String(), \"200 OK \"+server.URL)", strings.Contains(out.String(), "200 OK "+server.URL), "%v\n%s", err, out.String())
 	}
-	err := run(t.Context(), []string{"probe", "--timeout=1s", server.URL + "/ill", server.URL + "/well", "http://" + freeAddr(t)}, environment(nil), &out)
+	err := run(t.Context(), []string{"probe", "--timeout=5s", server.URL + "/ill", server.URL + "/well", "http://" + freeAddr(t)}, environment(nil), &out)
 	for _, want := range []string{"/ill: 503", "out of order", "refused"} {
 		if check.True(t, "there is an error", err != nil, "%q is missing in: %v", want, err) {
 			check.Contains(t, "the error", err.Error(), want, "%q is missing in: %v", want, err)

@@ -160,7 +160,7 @@ func newKubernetes(ctx context.Context, r *run, h *house) (_ *kubernetes, err er
 	if _, err := k.cluster.Kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "cluster-wide")); err != nil {
 		return nil, err
 	}
-	if _, err := k.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"); err != nil {
+	if err := k.cluster.AwaitDefinitions(ctx); err != nil {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()

@@ -118,9 +118,9 @@ func defineForeign(t *testing.T) {
 			check.NoError(check.Now(t), err, "%s: %v for %s, %v", module, files, name, err)
 			check.Equal(check.Now(t), "number of files", len(files), 1, "%s: %v for %s, %v", module, files, name, err)
 			mustKubectl(t, "", "apply", "--server-side", "-f", files[0])
-			mustKubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", files[0])
 		}
 	}
+	check.NoError(check.Now(t), cluster.AwaitDefinitions(t.Context()), "")
 }
 
 // restricted makes a namespace that lets in what the restricted level of Pod Security allows.

@@ -170,6 +170,7 @@ func (d *adminBrowser) breakAndMend(endpoint string) {
 	d.AwaitHeading("Students")
 	d.Type("#q", "rao")
 	d.Press("Search")
+	d.AwaitText("for “rao”") // the page before has her, too
 	d.Press("Asha Rao")
 	d.AwaitHeading("Asha Rao")
 	d.awaitPage(fmt.Sprintf("/console/demo/students/%d/", student.UserID), "enrollment.created")

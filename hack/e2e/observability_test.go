@@ -197,7 +197,7 @@ func startOperator(t *testing.T, h *house) (*stack.Program, any) {
 		return strings.TrimSpace(out)
 	}
 	kubectl("apply", "-k", filepath.Join(root, "config", "cluster-wide"))
-	kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/organizations.registrar.dev", "crd/webhookendpoints.registrar.dev")
+	must(t, cluster.AwaitDefinitions(t.Context()))
 	kubectl("create", "serviceaccount", "--namespace=default", "prometheus")
 	kubectl("create", "clusterrolebinding", "prometheus", "--clusterrole=registrar-operator-metrics-reader", "--serviceaccount=default:prometheus")
 	token := kubectl("create", "token", "--namespace=default", "prometheus")

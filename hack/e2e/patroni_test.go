@@ -57,8 +57,11 @@ func TestPatroniFailsOver(t *testing.T) {
 	seen := read.rows
 	for round := range *failovers {
 		fault := faults[round%len(faults)]
-		before, err := cluster.Primary(t.Context())
-		must(t, err)
+		var before *stack.PatroniNode
+		until(t, "there is a primary", func() bool { // which its Patroni, on a busy machine, may say too late
+			before, err = cluster.Primary(t.Context())
+			return err == nil
+		})
 		began := time.Now()
 		switch fault {
 		case "killed":

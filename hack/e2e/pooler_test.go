@@ -98,7 +98,7 @@ func TestAPoolerIsRestarted(t *testing.T) {
 	load.await(*failoverCalls)
 	load.end(direct)
 	load.checkReceipts()
-	check.Equal(t, "shards that are led", led(), shards, "")
+	until(t, "each shard is led once", all) // one that is handed over is led by nobody for a moment
 }
 
 // A migration needs a session, and says where to get one.

@@ -24,15 +24,19 @@ func TestReadsFromAStandby(t *testing.T) {
 	p := newPair(t)
 	standby := stack.RoleURL(at(t, p.url, p.standby.Address()), "api-server")
 	h := newHouseOn(t, at(t, p.url, p.primary.Address()), "DATABASE_READ_URL="+standby)
+	t.Cleanup(func() { _ = p.standby.Thaw() }) // or its processes would outlive a test that fails
 	browser := h.ownersBrowser()
 	h.awaitReads(true)
 	h.onboardAndFind("quiet", browser)
-	before := h.reads("standby")
-	h.onboardAndFind("again", browser)
-	check.True(t, "reads are of the standby", h.reads("standby") >= before+45, "%v after %v", h.reads("standby"), before)
+	before, n := h.reads("standby"), 0
+	until(t, "reads are of the standby", func() bool { // but for those that it was too late for
+		n++
+		h.onboardAndFind(fmt.Sprint("again-", n), browser)
+		return h.reads("standby") >= before+45
+	})
 	for why, break_ := range map[string]struct{ begin, end func() }{
 		"it lags":       {func() { must(t, p.standby.Replay(t.Context(), false)) }, func() { must(t, p.standby.Replay(t.Context(), true)) }},
-		"it hangs":      {func() { must(t, p.standby.Signal(syscall.SIGSTOP)) }, func() { must(t, p.standby.Signal(syscall.SIGCONT)) }},
+		"it hangs":      {func() { must(t, p.standby.Freeze()) }, func() { must(t, p.standby.Thaw()) }},
 		"it was killed": {func() { must(t, p.standby.Signal(syscall.SIGKILL)); <-p.standby.Exited() }, func() { must(t, p.standby.Start(t.Context())) }},
 	} {
 		t.Log(why)

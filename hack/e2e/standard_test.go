@@ -33,14 +33,14 @@ type signedRequest struct {
 // Reference: webhooks#standard-webhooks.
 func TestPublishedLibrariesVerifyARealDelivery(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	h.provision("asha@north-institute.org", http.StatusCreated)
-	real := h.awaitEvents("asha@north-institute.org", 2)[0]
-	chosen, event, at := "whsec_chosen-by-somebody-else", ids.NewEvent(time.Now()), time.Now()
 	verify := map[string]func(*testing.T, signedRequest) bool{"Go": verifiedByGo}
 	if modules, err := stack.EnsureNPM(t.Context(), os.Stderr, "standardwebhooks", standardVersion); err == nil {
 		verify["Node"] = func(t *testing.T, r signedRequest) bool { t.Helper(); return verifiedByNode(t, modules, r) }
 	}
+	h := newHouse(t) // now, since the libraries take what was signed just now
+	h.provision("asha@north-institute.org", http.StatusCreated)
+	real := h.awaitEvents("asha@north-institute.org", 2)[0]
+	chosen, event, at := "whsec_chosen-by-somebody-else", ids.NewEvent(time.Now()), time.Now()
 	for _, library := range []string{"Go", "Node"} {
 		t.Run(library, func(t *testing.T) {
 			if verify[library] == nil {

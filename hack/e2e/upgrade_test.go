@@ -84,11 +84,12 @@ func upgrade(t *testing.T, file string) *upgraded {
 	h.secrets = append(h.secrets, k.Consumer.Secret, filledPassword)
 	u := &upgraded{house: h, kept: k, db: connect(t, h)}
 	u.opensItsMails(func(reference string) string { return later(reference, at, -days) })
-	// The dump is of any hour of the last day: a session may be over by now, and an attempt not due yet.
+	// The dump is of any hour of the last day: a session may be over by now, an attempt not due yet, and an answer forgotten soon.
 	for _, statement := range []string{
 		`UPDATE sessions SET expires_at = now() + interval '1 hour', data = jsonb_set(data, '{deadline}', to_jsonb(now() + interval '1 hour'))`,
 		`UPDATE webhook_deliveries SET due_at = now() WHERE status = 'waiting'`,
 		`UPDATE webhook_queue SET due_at = now()`,
+		`UPDATE idempotency_keys SET created_at = now()`,
 	} {
 		_, err = u.db.Exec(t.Context(), statement)
 		must(t, err)

@@ -255,7 +255,7 @@ func TestAnOperatorWithoutTheDefinitionOfAKind(t *testing.T) {
 	check.Contains(t, "the log", w.operator.LogTail(200), "a definition is not installed", "")
 	check.Equal(t, "the key opens", w.opens(t, text), "older full", "without the definition")
 	w.run(t, "apply", "-f", "../../config/crd/bases/registrar.dev_apikeys.yaml")
-	w.run(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/apikeys.registrar.dev")
+	check.NoError(check.Now(t), w.cluster.AwaitDefinitions(t.Context()), "")
 	again := apiKey("older", "crm")
 	w.create(t, again)
 	awaitReady(t, w, again, metav1.ConditionTrue, v1beta1.ReasonIssued)

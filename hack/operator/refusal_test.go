@@ -182,8 +182,9 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 	awaitReason(t, w, e, v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonAddressRefused)
 	awaitReason(t, w, e, v1beta1.ConditionStalled, metav1.ConditionTrue, v1beta1.ReasonAddressRefused)
 	w.awaitEvent(t, e, corev1.EventTypeWarning, v1beta1.ReasonAddressRefused)
-	check.Equal(t, "resources that are refused so", w.metric(t, token,
-		`registrar_operator_resources{condition="Ready",kind="WebhookEndpoint",reason="AddressRefused",status="False"}`), 1, "by the metric")
+	w.until(t, "one resource is refused so, by the metric", func() bool {
+		return w.metric(t, token, `registrar_operator_resources{condition="Ready",kind="WebhookEndpoint",reason="AddressRefused",status="False"}`) == 1
+	})
 	check.True(t, "visits are timed", w.metric(t, token, `controller_runtime_reconcile_time_seconds_count{controller="webhookendpoint"}`) > 0, "")
 	if after := faults(); after != before { // faults are tried again at once, refusals are not
 		t.Errorf("the refusal was taken for %g faults", after-before)

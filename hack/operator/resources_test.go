@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,12 +85,12 @@ func annotate(t *testing.T, w *world, e *v1beta1.WebhookEndpoint, annotation, to
 // await watches until the object is as wanted, and leaves what was seen in it.
 func await[T client.Object](t *testing.T, w *world, o T, what string, wanted func(T) bool) {
 	t.Helper()
-	list := w.listOf(t, o)
+	list, least := w.listOf(t, o), o.GetResourceVersion()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	began := time.Now()
 	for ctx.Err() == nil {
-		if watchUntil(ctx, w, list, o, wanted) {
+		if watchUntil(ctx, w, list, o, func(seen T) bool { return !older(seen, least) && wanted(seen) }) {
 			t.Logf("%s: %s after %s", o.GetName(), what, time.Since(began).Round(time.Millisecond))
 			return
 		}
@@ -97,6 +98,13 @@ func await[T client.Object](t *testing.T, w *world, o T, what string, wanted fun
 	now, _ := o.DeepCopyObject().(T)
 	check.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(o), now), "")
 	t.Fatalf("%s/%s: not %s within %s: the watch showed\n%+v\nand it is\n%+v", o.GetNamespace(), o.GetName(), what, limit, o, now)
+}
+
+// older says whether an object is of before a version that was seen of it: a watch begins with what the API server remembers, which
+// is at times not yet what it has just answered.
+func older(o client.Object, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), version)
+	return err == nil && order < 0 // err: it was not created then, or is gone now
 }
 
 // watchUntil ends when the watch does, too: the API server may have been restarted.

@@ -204,9 +204,7 @@ func (w *world) install(ctx context.Context) error {
 	if _, err := w.cluster.Kubectl(ctx, "apply", "-k", "../../config/cluster-wide"); err != nil {
 		return err
 	}
-	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/apikeys.registrar.dev", "crd/organizations.registrar.dev", "crd/rostersources.registrar.dev",
-		"crd/webhookendpoints.registrar.dev", "crd/webhookreplays.registrar.dev")
-	return err
+	return w.cluster.AwaitDefinitions(ctx)
 }
 
 func (w *world) startOperator(ctx context.Context) (err error) {

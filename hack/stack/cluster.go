@@ -170,6 +170,17 @@ func (c *Cluster) User(name string, groups ...string) (string, error) {
 	return c.keys.kubeconfig(c.URL(), name, groups...)
 }
 
+// AwaitDefinitions waits until the API server serves all custom resources that were defined. kubectl wait gives up at once
+// while a definition has no conditions yet, so it is run again.
+func (c *Cluster) AwaitDefinitions(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return c.APIServer.Await(ctx, func(ctx context.Context) error {
+		_, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+		return err
+	})
+}
+
 // Kubectl runs kubectl as the administrator and returns what it prints; an error has it too.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.options.Bin, "kubectl"), args...)

@@ -94,7 +94,6 @@ func (v *kube) startCluster(ctx, keep context.Context) (_ string, err error) {
 func (v *kube) install(ctx, _ context.Context) (string, error) {
 	for _, args := range [][]string{
 		{"apply", "-k", filepath.Join(v.root, "config", "crd")},
-		{"wait", "--for=condition=Established", "--timeout=60s", "crd/apikeys.registrar.dev", "crd/organizations.registrar.dev", "crd/rostersources.registrar.dev", "crd/webhookendpoints.registrar.dev", "crd/webhookreplays.registrar.dev"},
 		{"apply", "-f", filepath.Join(v.root, "config", "manager", "namespace.yaml")},
 		{"apply", "-k", filepath.Join(v.root, "config", "rbac")},
 	} {
@@ -102,7 +101,7 @@ func (v *kube) install(ctx, _ context.Context) (string, error) {
 			return "", err
 		}
 	}
-	return "", nil
+	return "", v.cluster.AwaitDefinitions(ctx)
 }
 
 func (v *kube) label(ctx, _ context.Context) (string, error) {

@@ -18,12 +18,14 @@ for (const { cookie, pages } of people) {
 }
 
 async function judge(port, url, cookie) {
-  const { lhr } = await lighthouse(url, {
+  const look = () => lighthouse(url, {
     port,
     onlyCategories: ["accessibility", "best-practices", "performance"],
     extraHeaders: { Cookie: cookie },
     disableFullPageScreenshot: true,
   });
+  let { lhr } = await look();
+  if (lhr.runtimeError) ({ lhr } = await look()); // of its own, such as a page that a busy machine painted too late
   const scores = {}, below = [];
   for (const category of Object.values(lhr.categories)) {
     scores[category.id] = category.score;

@@ -65,14 +65,12 @@ func TestAnAddressStaysWhenTheAccountIsTakenInElsewhereMeanwhile(t *testing.T) {
 				h.run(t, people("s1,first@institute.org,Ana,Lopez,"))
 				r := h.run(t, people("s1,second@institute.org,Ana,Lopez,"))
 				call := h.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('second@institute.org'))`)
-				done := make(chan roster.Run, 1)
-				go func() {
+				done := together(func() roster.Run {
 					if undo {
-						done <- h.undo(t, r.ID)
-					} else {
-						done <- h.run(t, people("s1,third@institute.org,Ana,Lopez,"))
+						return h.undo(t, r.ID)
 					}
-				}()
+					return h.run(t, people("s1,third@institute.org,Ana,Lopez,"))
+				})
 				pgtest.AwaitBlocked(t, h.DB, call) // it is planned
 				if _, err := call.Exec(t.Context(), sql, "second@institute.org", south); err != nil {
 					t.Fatal(err)
@@ -95,8 +93,7 @@ func TestNobodyIsTakenInWhoseAddressIsAnotherByNow(t *testing.T) {
 	south.org = north.organization(t, "south")
 	north.run(t, people("s1,first@institute.org,Ana,Lopez,"))
 	call := north.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('first@institute.org'))`)
-	done := make(chan roster.Run, 1)
-	go func() { done <- south.run(t, people("x1,first@institute.org,Ana,Lopez,").with("x1,c1,One")) }()
+	done := together(func() roster.Run { return south.run(t, people("x1,first@institute.org,Ana,Lopez,").with("x1,c1,One")) })
 	pgtest.AwaitBlocked(t, north.DB, call)
 	if _, err := call.Exec(t.Context(), `UPDATE accounts SET email = 'second@institute.org'`); err != nil { // as a run of north does
 		t.Fatal(err)

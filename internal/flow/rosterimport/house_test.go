@@ -122,22 +122,41 @@ func (h *house) tx(t testing.TB, do func(tx *pg.Tx) error) {
 // work does what is pending, one run after the other.
 func (h *house) work(t testing.TB) {
 	t.Helper()
+	now := h.now
 	for {
-		job := h.claim(t)
+		job := h.claimAt(t, now)
 		if len(job) == 0 {
 			return
 		}
 		for _, o := range job {
-			if err := h.Run(t.Context(), task.Outbox{Task: o.ID, Claim: o.Claim}); err != nil {
+			err := h.Run(t.Context(), task.Outbox{Task: o.ID, Claim: o.Claim})
+			if pg.Locked(err) { // it gave way, and is to come again
+				now = now.Add(time.Second)
+			} else if err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
+// together does something beside the test. Nothing comes if it fails.
+func together[T any](f func() T) <-chan T {
+	done := make(chan T, 1)
+	go func() {
+		defer close(done)
+		done <- f()
+	}()
+	return done
+}
+
 func (h *house) claim(t testing.TB) []outbox.Task {
 	t.Helper()
-	job, err := outbox.Claim(t.Context(), h.DB, task.RosterRun, h.now, time.Minute, 10)
+	return h.claimAt(t, h.now)
+}
+
+func (h *house) claimAt(t testing.TB, now time.Time) []outbox.Task {
+	t.Helper()
+	job, err := outbox.Claim(t.Context(), h.DB, task.RosterRun, now, time.Minute, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,8 +153,7 @@ func TestAnImportWaitsForCallsAboutItsLeavers(t *testing.T) {
 	h.run(t, people(rows...).snapshot())
 	h.types(t) // of those who came
 	call := h.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('ben@institute.org'))`)
-	done := make(chan roster.Run, 1)
-	go func() { done <- h.run(t, people(rows[0], rows[2]).snapshot()) }()
+	done := together(func() roster.Run { return h.run(t, people(rows[0], rows[2]).snapshot()) })
 	pgtest.AwaitBlocked(t, h.DB, call)
 	h.enroll(t, "ben@institute.org", 30)
 	commit(t, call)
@@ -170,8 +169,7 @@ func TestAnUndoingWaitsForCallsAboutItsLeavers(t *testing.T) {
 	h := open(t)
 	r := h.run(t, people("s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,"))
 	call := h.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('ben@institute.org'))`)
-	done := make(chan struct{})
-	go func() { defer close(done); h.undo(t, r.ID) }()
+	done := together(func() roster.Run { return h.undo(t, r.ID) })
 	pgtest.AwaitBlocked(t, h.DB, call)
 	h.enroll(t, "ben@institute.org", 30)
 	commit(t, call)
@@ -187,8 +185,7 @@ func TestAnImportWaitsForCallsToAnAddressThatItReplaces(t *testing.T) {
 	h := open(t)
 	h.run(t, people("s1,ana@institute.org,Ana,Lopez,"))
 	call := h.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('ana@institute.org'))`)
-	done := make(chan roster.Run, 1)
-	go func() { done <- h.run(t, people("s1,ana.lopez@institute.org,Ana,Lopez,")) }()
+	done := together(func() roster.Run { return h.run(t, people("s1,ana.lopez@institute.org,Ana,Lopez,")) })
 	pgtest.AwaitBlocked(t, h.DB, call)
 	commit(t, call)
 	want(t, <-done, roster.Applied, roster.Counts{Update: 1})
@@ -200,8 +197,7 @@ func TestTwoBatchesAtOnceTakeTheLocksOfTheirPeople(t *testing.T) {
 	h := open(t)
 	others := h.other(t, `SELECT pg_advisory_xact_lock(1051, hashtext(place)) FROM unnest(ARRAY['0', '1']) AS place`)
 	want(t, h.run(t, people("s1,ana@institute.org,Ana,Lopez,")), roster.Applied, roster.Counts{Create: 1}) // a small one need not wait
-	done := make(chan roster.Run, 1)
-	go func() { done <- h.run(t, people(many(100)...)) }()
+	done := together(func() roster.Run { return h.run(t, people(many(100)...)) })
 	pgtest.AwaitBlocked(t, h.DB, others)
 	if held := h.text(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1001
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`); held != "0" {

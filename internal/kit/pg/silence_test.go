@@ -2,12 +2,10 @@ package pg_test
 
 import (
 	"context"
-	"net/url"
 	"testing"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
@@ -19,23 +17,11 @@ func TestASilentTransactionLetsItsLocksGo(t *testing.T) {
 	if err := db.QueryRow(t.Context(), `SHOW idle_in_transaction_session_timeout`).Scan(&setting); check.NoError(t, err, "a transaction may stand still for %s, %v", setting, err) {
 		check.Equal(t, "setting", setting, "1min", "a transaction may stand still for %s, %v", setting, err)
 	}
-	u, err := url.Parse(db.Config().ConnString())
+	vanished, err := db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	query := u.Query()
-	query.Set("idle_in_transaction_session_timeout", "300ms")
-	u.RawQuery = query.Encode()
-	impatient, err := pg.Open(t.Context(), u.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer impatient.Close()
-	vanished, err := impatient.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := vanished.Exec(t.Context(), `UPDATE course_types SET active = active`); err != nil {
+	if _, err := vanished.Exec(t.Context(), `UPDATE course_types SET active = active; SET LOCAL idle_in_transaction_session_timeout = '300ms'`); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

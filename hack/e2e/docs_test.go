@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/registrar-dev/registrar/hack/internal/recording"
 	"github.com/registrar-dev/registrar/hack/stack"
@@ -144,7 +143,7 @@ func compareRecording(t *testing.T, file string, steps []recording.Step) {
 func TestContributingIsTrue(t *testing.T) {
 	t.Parallel()
 	dir := checkout(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*longLimit)
 	defer cancel()
 	run := exec.CommandContext(ctx, "sh", "-e", "-c", commands(t, filepath.Join(dir, "CONTRIBUTING.md")))
 	run.Dir = dir

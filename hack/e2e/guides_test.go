@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -186,7 +185,7 @@ func runInOrder(t *testing.T, dir string, scripts []string) []string {
 	for i, script := range scripts {
 		fmt.Fprintf(&all, "exec >%s\n%s\n", output(i), script)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*longLimit)
 	defer cancel()
 	run := exec.CommandContext(ctx, "sh", "-e", "-c", all.String())
 	run.Dir = dir

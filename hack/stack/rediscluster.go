@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -29,10 +30,14 @@ func StartRedisCluster(ctx context.Context, set RedisSet) (*RedisCluster, error)
 	if c.TLS, err = newRedisTLS(filepath.Join(set.Dir, "tls")); err != nil {
 		return c, err
 	}
-	for i := range 6 {
-		if err := c.startNode(ctx, set, i); err != nil {
+	buses := make([]int, 6)
+	for i := range buses {
+		if buses[i], err = c.startNode(ctx, set, i); err != nil {
 			return c, err
 		}
+	}
+	if err := c.meet(ctx, buses); err != nil {
+		return c, err
 	}
 	for i, node := range c.Nodes[:3] {
 		if _, err := node.do(ctx, fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", i*redisSlots/3, (i+1)*redisSlots/3-1)); err != nil {
@@ -61,32 +66,42 @@ func StartRedisCluster(ctx context.Context, set RedisSet) (*RedisCluster, error)
 	return c, nil
 }
 
-// startNode starts a node, which joins the first one.
-func (c *RedisCluster) startNode(ctx context.Context, set RedisSet, i int) error {
+// startNode starts a node, which knows no other yet.
+func (c *RedisCluster) startNode(ctx context.Context, set RedisSet, i int) (bus int, err error) {
 	o, err := set.options(ctx, c.TLS, fmt.Sprintf("node-%d", i))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	bus, err := FreePort(ctx)
-	if err != nil {
-		return err
+	if bus, err = FreePort(ctx); err != nil {
+		return 0, err
 	}
 	o.Settings = append(o.Settings, "cluster-enabled yes", fmt.Sprintf("cluster-port %d", bus), "cluster-node-timeout 4000", "tls-cluster yes")
 	node, err := StartRedis(ctx, o)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	c.Nodes = append(c.Nodes, node)
 	id, err := node.do(ctx, "CLUSTER MYID")
-	if err != nil {
-		return err
-	}
 	c.ids = append(c.ids, fmt.Sprint(id))
-	if i == 0 {
-		return nil
+	return bus, err
+}
+
+// meet has the first node meet the others. A meeting that takes longer than the nodes' timeout is given up by Redis, so it is
+// asked for until all know each other.
+func (c *RedisCluster) meet(ctx context.Context, buses []int) error {
+	for {
+		for i, node := range c.Nodes[1:] {
+			if _, err := c.Nodes[0].do(ctx, fmt.Sprintf("CLUSTER MEET 127.0.0.1 %d %d", node.options.Port, buses[1+i])); err != nil {
+				return err
+			}
+		}
+		met, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := c.await(met, "CLUSTER INFO", "cluster_known_nodes:6")
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
 	}
-	_, err = c.Nodes[0].do(ctx, fmt.Sprintf("CLUSTER MEET 127.0.0.1 %d %d", o.Port, bus))
-	return err
 }
 
 // await waits until all nodes say so.

@@ -81,10 +81,16 @@ func TestTriesAtANameAreCountedAlike(t *testing.T) {
 	s.setPassword(t)
 	counted := func(name string) string {
 		t.Helper()
-		check.NoError(check.Now(t), rdb.FlushDB(t.Context()).Err(), "emptying Redis")
-		s.browser(t).signIn(t, name, "wrong")
-		keys, err := rdb.Keys(t.Context(), "*").Result()
-		check.NoError(check.Now(t), err, "reading what is counted")
+		var keys []string
+		for took := time.Hour; took >= time.Second; { // some are forgotten after a second
+			check.NoError(check.Now(t), rdb.FlushDB(t.Context()).Err(), "emptying Redis")
+			began := time.Now()
+			s.browser(t).signIn(t, name, "wrong")
+			var err error
+			keys, err = rdb.Keys(t.Context(), "*").Result()
+			check.NoError(check.Now(t), err, "reading what is counted")
+			took = time.Since(began)
+		}
 		for i, key := range keys {
 			keys[i] = key[:strings.LastIndexByte(key, ':')]
 		}
@@ -156,7 +162,7 @@ func TestADevicesCookie(t *testing.T) {
 	check.True(t, "HttpOnly", cookie.HttpOnly, "%v", cookie)
 	check.Equal(t, "SameSite", cookie.SameSite, http.SameSiteLaxMode, "%v", cookie)
 	check.Equal(t, "Path", cookie.Path, "/", "%v", cookie)
-	check.False(t, "it can be read", strings.Contains(cookie.Value, "ana"), "%q", cookie.Value)
+	check.False(t, "it can be read", strings.Contains(cookie.Value, "institute"), "%q", cookie.Value)
 	for range 11 {
 		s.browser(t).signIn(t, "ana@institute.org", "wrong")
 		s.browser(t).signIn(t, "olive@institute.org", "wrong")

@@ -340,7 +340,8 @@ func TestNothingOfAnotherOrganizationIsExplained(t *testing.T) {
 	e.Platform.Patch(t, fmt.Sprintf("organizations/south/members/%d", made.UserID), `{"status": "inactive"}`).Want(t, 200)
 	settle(t, e, 503)
 
-	leak := regexp.MustCompile(`(?i)zanzibar|"sat|SAT|1400`)
+	leak := regexp.MustCompile(`(?i:zanzibar)|"sat|SAT|1400`)
+	random := regexp.MustCompile(`(evt|dlv)_[0-9a-f]{32}|"next_cursor": ?"[^"]*"`) // may have any letters and digits
 	theirs := explain(t, south.Full, "email", "eve@institute.org")
 	for _, kind := range []string{"command", "roster", "membership", "enrollment", "plan", "assignment", "mail", "event"} {
 		check.True(t, "the other organization is shown a "+kind, slices.ContainsFunc(theirs.Entries, func(e explainedEntry) bool {
@@ -348,7 +349,7 @@ func TestNothingOfAnotherOrganizationIsExplained(t *testing.T) {
 		}), "%s", theirs)
 	}
 	a := north.Full.Get(t, "explain/?email=eve@institute.org&limit=500").Want(t, 200)
-	check.False(t, "something of the other organization is shown", leak.Match(a.Body), "%s", a.Body)
+	check.False(t, "something of the other organization is shown", leak.Match(random.ReplaceAll(a.Body, nil)), "%s", a.Body)
 	mine := explain(t, north.Full, "email", "eve@institute.org")
 	check.Slices(t, "what is shown", mapped(mine.Entries, func(e explainedEntry) string { return e.Kind }), []string{"event", "event", "mail", "enrollment", "membership"}, "%s", mine)
 	for _, event := range theirs.Entries {

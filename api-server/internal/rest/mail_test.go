@@ -82,7 +82,7 @@ func TestEmailStatuses(t *testing.T) {
 		{status: "sent", wait: "wait=10", typ: "welcome"},
 		{status: "sent", wait: "wait=10", more: `, "password": "Tr0ub4dor&3x"`, typ: "credentials"},
 		{status: "queued", detail: "waiting to be sent", typ: "welcome"},
-		{status: "queued", detail: "tried again", wait: "wait=1", script: mailtest.Script{OnRcpt: refuse(451)}, typ: "welcome"},
+		{status: "queued", detail: "tried again", wait: "wait=5", script: mailtest.Script{OnRcpt: refuse(451)}, typ: "welcome"},
 		{status: "uncertain", detail: "may have been received", wait: "wait=10", script: mailtest.Script{OnData: drop}, typ: "welcome"},
 		{status: "failed", detail: "550", wait: "wait=10", script: mailtest.Script{OnRcpt: refuse(550)}, typ: "welcome"},
 		{status: "suppressed", detail: "example.com", email: "ana@example.com", typ: "welcome"},

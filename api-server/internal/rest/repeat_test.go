@@ -1,7 +1,6 @@
 package rest_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -240,14 +239,17 @@ func TestEveryOperationIsLimitedInItsRate(t *testing.T) {
 	rdb := queuetest.New(t)
 	e := apitest.New(t, func(d *server.Deps) { d.Redis, d.Rate = rdb, rest.Rate{PerSecond: 1, Burst: 1} })
 	north := e.Organization(t, "north")
-	north.Full.Get(t, "ping/").Want(t, 200)
-	keys, err := rdb.Keys(t.Context(), "*").Result()
-	check.NoError(check.Now(t), err, "%v %v", keys, err)
-	check.Equal(check.Now(t), "number of keys", len(keys), 1, "%v %v", keys, err)
-	// The next call may come in an hour.
-	if err := errors.Join(rdb.IncrByFloat(t.Context(), keys[0], 3600).Err(), rdb.Persist(t.Context(), keys[0]).Err()); err != nil {
-		t.Fatal(err)
+	var keys []string
+	for kept := false; !kept; { // Redis forgets it after a second
+		north.Full.Get(t, "ping/").Want(t, 200)
+		var err error
+		keys, err = rdb.Keys(t.Context(), "*").Result()
+		check.NoError(check.Now(t), err, "")
+		check.True(check.Now(t), "there is at most one key", len(keys) <= 1, "%v", keys)
+		kept = len(keys) == 1 && rdb.Persist(t.Context(), keys[0]).Val()
 	}
+	// The next call may come in an hour.
+	check.NoError(check.Now(t), rdb.IncrByFloat(t.Context(), keys[0], 3600).Err(), "")
 	document, err := apicheck.New(openapi.Partner())
 	if err != nil {
 		t.Fatal(err)

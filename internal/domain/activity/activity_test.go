@@ -255,10 +255,13 @@ func TestNoEventIsLostBetweenInTimeAndLate(t *testing.T) {
 	var mu sync.Mutex
 	inTime := map[id.User]bool{}
 	var wg sync.WaitGroup
-	begun := make(chan struct{}, writers*calls)
+	begun, closed := make(chan struct{}, writers*calls), make(chan struct{})
 	for w := range writers {
 		wg.Go(func() {
 			for c := range calls {
+				if c == calls-1 {
+					<-closed // one is late at least
+				}
 				user := id.User(w*calls + c + 1)
 				r, err := activity.Record(context.WithoutCancel(t.Context()), db, []activity.Report{report(0, "north", user, noon, activity.Visit)}, now)
 				if check.NoError(t, err, "%+v, %v", r, err) {
@@ -274,7 +277,10 @@ func TestNoEventIsLostBetweenInTimeAndLate(t *testing.T) {
 	for range 10 + rand.IntN(30) {
 		<-begun
 	}
-	compileDue(t, db, now)
+	func() {
+		defer close(closed)
+		compileDue(t, db, now)
+	}()
 	wg.Wait()
 	compiled, late := register(t, db, today), 0
 	for user, in := range inTime {

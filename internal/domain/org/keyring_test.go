@@ -112,9 +112,8 @@ func TestARevocationHoldsAtOnceInEveryProcess(t *testing.T) {
 	if works(t, near.Keyring, text) {
 		t.Error("the revoking process still takes the key")
 	}
-	far.await(t)
-	if works(t, far.Keyring, text) {
-		t.Error("the other process still takes the key")
+	for works(t, far.Keyring, text) { // what is heard first may be that the key was made
+		far.await(t)
 	}
 }
 
@@ -128,9 +127,13 @@ func TestChangedSettingsAreSeenInEveryProcess(t *testing.T) {
 	if _, _, err := Put(t.Context(), db, audit.Platform, "north", Patch{Name: &name}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	r.await(t)
-	if p, err := r.Principal(t.Context(), text, "192.0.2.1"); check.NoError(check.Now(t), err, "%+v, %v", p, err) {
-		check.Equal(check.Now(t), "p.Organization.Name", p.Organization.Name, name, "%+v, %v", p, err)
+	for {
+		p, err := r.Principal(t.Context(), text, "192.0.2.1")
+		check.NoError(check.Now(t), err, "%+v", p)
+		if p.Organization.Name == name {
+			break
+		}
+		r.await(t) // what is heard first may be that the key was made
 	}
 }
 
@@ -390,5 +393,6 @@ func TestPostgreSQLThatDoesNotAnswerIsNotTheKeysFault(t *testing.T) {
 	check.Equal(t, "kind of the fault", fault.KindOf(err), fault.Unavailable, "%v", err)
 	err = tx.Rollback(t.Context())
 	check.NoError(check.Now(t), err, "%v", err)
+	k.patience = time.Minute
 	check.True(t, "the key works", works(t, k, text), "the key does not work")
 }

@@ -118,7 +118,7 @@ func TestTheOutcomeSaysHowFarTheConversationGot(t *testing.T) {
 			case "silent before the text":
 				s.Times.Session = moment
 			case "silent after the text":
-				s.Times.Text = moment
+				s.Times.Text = 5 * time.Second // in which the server first asks for it
 			}
 			got, handed := send(t, s)
 			if check.Equal(t, "got.Result", got.Result, c.result, "%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail) &&

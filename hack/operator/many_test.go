@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/registrar-dev/registrar/hack/stack"
@@ -44,22 +45,15 @@ func TestAThousandResourcesAndARestart(t *testing.T) {
 		})
 	}
 	ready := map[string]bool{}
-	for ctx.Err() == nil && len(ready) < manyNamespaces*manyInEach { // the API server ends a watch that is read late, and a new one begins with all there is
-		changes, err := w.client.Watch(ctx, &v1beta1.WebhookEndpointList{})
-		check.NoError(check.Now(t), err, "")
-		for c := range changes.ResultChan() {
-			e, ok := c.Object.(*v1beta1.WebhookEndpoint)
-			if ok && strings.HasPrefix(e.Namespace, "many-") {
-				if r := conditionOf(e, v1beta1.ConditionReady); r != nil && r.Reason == v1beta1.ReasonRegistered {
-					ready[e.Namespace+"/"+e.Name] = true
-				}
-			}
-			if len(ready) == manyNamespaces*manyInEach {
-				break
+	w.follow(ctx, &v1beta1.WebhookEndpointList{}, func(c watch.Event) bool {
+		e, ok := c.Object.(*v1beta1.WebhookEndpoint)
+		if ok && strings.HasPrefix(e.Namespace, "many-") {
+			if r := conditionOf(e, v1beta1.ConditionReady); r != nil && r.Reason == v1beta1.ReasonRegistered {
+				ready[e.Namespace+"/"+e.Name] = true
 			}
 		}
-		changes.Stop()
-	}
+		return len(ready) == manyNamespaces*manyInEach
+	})
 	if err := create.Wait(); check.NoError(check.Now(t), err, "%d of %d are Ready after %s: %v", len(ready), manyNamespaces*manyInEach, time.Since(began), err) {
 		check.True(check.Now(t), "number of ready endpoints is at least manyNamespaces*manyInEach", len(ready) >= manyNamespaces*manyInEach, "%d of %d are Ready after %s: %v", len(ready), manyNamespaces*manyInEach, time.Since(began), err)
 	}

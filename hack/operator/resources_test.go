@@ -89,11 +89,20 @@ func await[T client.Object](t *testing.T, w *world, o T, what string, wanted fun
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	began := time.Now()
-	for ctx.Err() == nil {
-		if watchUntil(ctx, w, list, o, func(seen T) bool { return !older(seen, least) && wanted(seen) }) {
-			t.Logf("%s: %s after %s", o.GetName(), what, time.Since(began).Round(time.Millisecond))
-			return
+	reached := w.follow(ctx, list, func(c watch.Event) bool {
+		seen, ok := c.Object.(T)
+		if !ok {
+			return false
 		}
+		if c.Type == watch.Deleted {
+			seen.SetResourceVersion("") // gone
+		}
+		reflect.ValueOf(o).Elem().Set(reflect.ValueOf(seen).Elem())
+		return !older(seen, least) && wanted(seen)
+	}, client.InNamespace(o.GetNamespace()), client.MatchingFields{"metadata.name": o.GetName()})
+	if reached {
+		t.Logf("%s: %s after %s", o.GetName(), what, time.Since(began).Round(time.Millisecond))
+		return
 	}
 	now, _ := o.DeepCopyObject().(T)
 	check.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(o), now), "")
@@ -107,25 +116,21 @@ func older(o client.Object, version string) bool {
 	return err == nil && order < 0 // err: it was not created then, or is gone now
 }
 
-// watchUntil ends when the watch does, too: the API server may have been restarted.
-func watchUntil[T client.Object](ctx context.Context, w *world, list client.ObjectList, o T, wanted func(T) bool) bool {
-	changes, err := w.client.Watch(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{"metadata.name": o.GetName()})
-	if err != nil {
-		return false
-	}
-	defer changes.Stop()
-	for e := range changes.ResultChan() {
-		seen, ok := e.Object.(T)
-		if !ok {
-			return false
+// follow hands on each change of a list's objects until one is enough; false: ctx has ended before. The API server ends a watch when
+// it is restarted, or when the reader is late; a new one begins with all there is.
+func (w *world) follow(ctx context.Context, list client.ObjectList, enough func(watch.Event) bool, of ...client.ListOption) bool {
+	for ctx.Err() == nil {
+		changes, err := w.client.Watch(ctx, list, of...)
+		if err != nil {
+			continue
 		}
-		if e.Type == watch.Deleted {
-			seen.SetResourceVersion("") // gone
+		for c := range changes.ResultChan() {
+			if enough(c) {
+				changes.Stop()
+				return true
+			}
 		}
-		reflect.ValueOf(o).Elem().Set(reflect.ValueOf(seen).Elem())
-		if wanted(seen) {
-			return true
-		}
+		changes.Stop()
 	}
 	return false
 }
@@ -187,21 +192,18 @@ func (w *world) awaitEvent(t *testing.T, e *v1beta1.WebhookEndpoint, kind, reaso
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	for ctx.Err() == nil { // a watch may end before
-		changes, err := w.client.Watch(ctx, &eventsv1.EventList{}, client.InNamespace(e.Namespace))
-		if err != nil {
-			continue
+	var found eventsv1.Event
+	if !w.follow(ctx, &eventsv1.EventList{}, func(c watch.Event) bool {
+		seen, ok := c.Object.(*eventsv1.Event)
+		if !ok || seen.Regarding.Name != e.Name || seen.Type != kind || seen.Reason != reason {
+			return false
 		}
-		for c := range changes.ResultChan() {
-			if seen, ok := c.Object.(*eventsv1.Event); ok && seen.Regarding.Name == e.Name && seen.Type == kind && seen.Reason == reason {
-				changes.Stop()
-				return *seen
-			}
-		}
-		changes.Stop()
+		found = *seen
+		return true
+	}, client.InNamespace(e.Namespace)) {
+		t.Fatalf("%s/%s: no Event %s %s within %s", e.Namespace, e.Name, kind, reason, limit)
 	}
-	t.Fatalf("%s/%s: no Event %s %s within %s", e.Namespace, e.Name, kind, reason, limit)
-	return eventsv1.Event{}
+	return found
 }
 
 // stored is the resource's URL as PostgreSQL has it.

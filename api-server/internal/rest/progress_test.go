@@ -115,7 +115,7 @@ func TestProgressIsCutOffWhenItCannotGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("X-API-Key", north.ReadOnlyKey)
-	r.Header.Set("Accept-Encoding", "identity") // longer than what a connection takes that nobody reads
+	r.Header.Set("Accept-Encoding", "identity") // so long that a connection does not take all of it before somebody reads
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

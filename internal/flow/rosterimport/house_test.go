@@ -139,7 +139,7 @@ func (h *house) work(t testing.TB) {
 	}
 }
 
-// together does something beside the test. Nothing comes if it fails.
+// together does something beside the test. What comes is the zero value if that fails.
 func together[T any](f func() T) <-chan T {
 	done := make(chan T, 1)
 	go func() {

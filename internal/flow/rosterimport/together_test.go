@@ -66,10 +66,8 @@ func TestADecisionDoesNotWaitForARunUnderWay(t *testing.T) {
 			return err
 		},
 	} {
-		done := make(chan error, 1)
-		go func() { done <- decide() }()
 		select {
-		case err := <-done:
+		case err := <-together(decide):
 			if !fault.Has(err, "run_state") {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -112,11 +110,10 @@ func TestASubmissionLocksTheOrganizationBeforeItsSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := h.other(t, `SELECT pg_advisory_xact_lock(1050, hashtext(id::text)) FROM organizations`)
-	done := make(chan error, 1)
-	go func() { // it saw no source when its upload began
+	done := together(func() error { // it saw no source when its upload began
 		draft := roster.Draft{Source: roster.Source{Name: roster.DefaultSource}, Mode: roster.Additive}
-		done <- roster.Submit(t.Context(), h.DB, tester, h.org, run, draft, h.now)
-	}()
+		return roster.Submit(t.Context(), h.DB, tester, h.org, run, draft, h.now)
+	})
 	pgtest.AwaitBlocked(t, h.DB, first)
 	if _, err := first.Exec(t.Context(), `SELECT FROM roster_sources FOR KEY SHARE NOWAIT`); err != nil {
 		t.Errorf("it holds the source while it waits for its turn: %v", err)

@@ -159,8 +159,11 @@ func TestPlacesOfANewSourceAreNotComparedOneByOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, h.run(t, u), roster.Applied, roster.Counts{Create: n, ClassesCreated: classes, SeatsAdded: n})
-	began := time.Now()
-	want(t, h.run(t, u), roster.Applied, roster.Counts{Skip: n})
-	took := time.Since(began) // half a second, and half a minute for each person in each class
-	check.True(t, "the time of the same file again", took < 25*time.Second, "the same file again took %s", took)
+	took := time.Hour // half a second, and half a minute for each person in each class
+	for try := 0; try < 3 && took >= 10*time.Second; try++ {
+		began := time.Now()
+		want(t, h.run(t, u), roster.Applied, roster.Counts{Skip: n})
+		took = time.Since(began)
+	}
+	check.True(t, "the time of the same file again", took < 10*time.Second, "the same file again took %s", took)
 }
